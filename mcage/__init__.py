@@ -13,7 +13,7 @@ package costs nothing.
 """
 
 TYPE_CHECKING = False
-"""As in `typing`, whose import would take longer than all else here."""
+"""Constant of `typing`, whose import would take longer than all else here."""
 
 if TYPE_CHECKING:  # what `_HOMES` says, for editors and type checkers
     from mcage.analysis import Analysis as Analysis

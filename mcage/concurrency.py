@@ -1,4 +1,4 @@
-"""What threads share: values made once for a key, memory that is used again, the usable cores."""
+"""Threads: values made once for a key, memory that is used again, the usable cores."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""What the commands do, as functions of Python, whose parameters have the names of the options.
+"""The commands as functions of Python, whose parameters have the names of the options.
 
 They return what the commands compute, and print nothing. What each needs is imported when it is
 called.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mcage.gpu.exchange import RuleKeys
     from mcage.gpu.exchange_shares import ExchangeSummary
     from mcage.methods.sensitivity import OneAtATime, Sobol
-    from mcage.papers.table import Row
+    from mcage.papers.table import TableRow
     from mcage.spec.keys import StudySpec
     from mcage.studies.common import StudyOfSpec
     from mcage.studies.gpu_gating.spec import GatingSpec
@@ -82,9 +82,9 @@ def sensitivity(
     """
     from mcage.campaign.progress import progress_in_notebooks
     from mcage.engines import engine_of
-    from mcage.methods.sensitivity import Question
+    from mcage.methods.sensitivity import SensitivityQuestion
 
-    question = Question(
+    question = SensitivityQuestion(
         of=of,
         method=method,
         parameter=listed(parameter),
@@ -212,7 +212,7 @@ def _progress(of: "Progress | str | None") -> "Progress":
 def _executor(
     options: RunKeys, progress: "Progress", devices: Sequence[int] | None, on_devices: bool
 ) -> "Iterator[Executor]":
-    """What computes, for as long as the block lasts; it says when workers die."""
+    """Executor for as long as the block lasts; it reports the deaths of workers."""
     from mcage.campaign.executors import Threads
     from mcage.campaign.processes import Processes, connected
 
@@ -280,7 +280,7 @@ def study_of(
     engine, devices
         As `mcage.engines.select_engine` takes them, for a study that has an engine.
     say : callable, optional
-        Is told what is prepared.
+        Receives messages about preparations.
 
     Raises
     ------
@@ -468,10 +468,10 @@ def exchange(
         A file is of no sweep, or a number is out of range.
     """
     from mcage.gpu.exchange import ExchangeRule
-    from mcage.gpu.exchange_shares import Question, summarize_exchange
+    from mcage.gpu.exchange_shares import ExchangeQuestion, summarize_exchange
     from mcage.report.cases import Condition, summarized
 
-    question = Question(ExchangeRule.of(**rule), due_fit, at)
+    question = ExchangeQuestion(ExchangeRule.of(**rule), due_fit, at)
     summarize = partial(summarize_exchange, question=question)
     conditions = [Condition.parse(text) for text in listed(where)]
     return [
@@ -483,7 +483,7 @@ def exchange(
 
 def reproduce(
     paper: str | None = None, release: str = "wavefront", engine: str = "auto"
-) -> "list[Row]":
+) -> "list[TableRow]":
     """Compute what four papers print, and the verdict on each figure.
 
     Parameters
@@ -694,14 +694,14 @@ def import_traces(
         A file is refused, or the folder cannot be written; nothing has been written then.
     """
     from mcage.tracing.importing import run
-    from mcage.tracing.importing.sources import Options
+    from mcage.tracing.importing.sources import ImportOptions
 
-    options = Options(windows, frozenset(listed(slices)), ticks_per_cycle, values)
+    options = ImportOptions(windows, frozenset(listed(slices)), ticks_per_cycle, values)
     return run.import_traces(named_files(files), format, named_file(out), options).facts()
 
 
 class DrawingKeys(TypedDict, total=False):
-    """What figures look like.
+    """Look of figures.
 
     Parameters
     ----------

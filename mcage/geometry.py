@@ -221,7 +221,7 @@ GB20X = GA10X
 """GB20x (12.0): 48 warps an SM (NVIDIA, Blackwell Tuning Guide); 32 lanes: Programming Guide."""
 
 NVIDIA = VOLTA
-"""What was called ``nvidia`` before there were presets by architecture: the slice of Volta."""
+"""The slice of Volta, called ``nvidia`` before there were presets by architecture."""
 
 PresetName = Literal[
     "gcn",

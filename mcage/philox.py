@@ -35,7 +35,7 @@ _HALF = 32
 """Bits of a half of a word; the lower half comes first."""
 
 _TAIL = 20
-"""If one of so many numbers is chosen, or more, NumPy may draw in another way."""
+"""Smallest number of choices for which NumPy may draw in another way."""
 
 
 def _product(typing_context: Any, first: Any, second: Any) -> Any:

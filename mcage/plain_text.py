@@ -99,7 +99,7 @@ def csv_text(text: str) -> str:
 
 
 def lines_of(part: dict[str, Any], before: str = "", levels: int = 4) -> list[tuple[str, str]]:
-    """What nested values say, whatever their shape: a line for each text, number or list."""
+    """Nested values as lines, whatever their shape: a line for each text, number or list."""
     lines: list[tuple[str, str]] = []
     for key, value in part.items():
         items = value if isinstance(value, list) else [value]

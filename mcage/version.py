@@ -77,7 +77,7 @@ BUILD_HOOK = "hatch_build.py"
 """At the top of a checkout of mcage: what writes that file."""
 
 SOURCES = (".py", ".cu", ".cuh", ".toml")
-"""What decides results: code, kernels, constants. Traces enter the digest of the spec."""
+"""Files that decide results: code, kernels, constants. Traces enter the digest of the spec."""
 
 ONLY_ASK_AND_PRINT = (
     "analysis",
@@ -102,7 +102,7 @@ DECIDE_WHEN_TO_STOP = (
     "stats/survival.py",
     "stats/estimates.py",
 )
-"""Of these folders, what a stopping rule asks."""
+"""Files of these folders that a stopping rule uses."""
 
 _COMMIT_DIGITS = 7
 _DIGEST_BYTES = 8

@@ -194,7 +194,7 @@ def _in_table(table: NDArray[np.float64], row: int, score: float) -> float:
 
 @compiled
 def _missing(table: NDArray[np.float64], score: float) -> float:
-    """What the closed form lacks at the border of the table; it fades as the root of a grows."""
+    """Error of the closed form at the border of the table; it fades as the root of a grows."""
     return _in_table(table, table.shape[0] - 1, score) - _closed(_TABLE_ROOT, score)
 
 
@@ -326,7 +326,7 @@ of some models falls at once when recovery begins."""
 
 
 class FaceliftRates(NamedTuple):
-    """What the formula of `facelift` takes, of each instance or of all: float64[I] or [1].
+    """Arguments of the formula of `facelift`, of each instance or of all: float64[I] or [1].
 
     Attributes
     ----------
@@ -368,7 +368,7 @@ class AdditiveShift:
 
     @cached_property
     def of_facelift(self) -> "FaceliftRates":
-        """What the formula of `facelift` takes, if that is the model."""
+        """Arguments of the formula of `facelift`, if that is the model."""
         assert isinstance(self.nbti, Facelift)
         rates, eta = self.rates, self.of_model.get("eta", self.nbti.eta)
         columns = (rates.stress, rates.diffusion, self.activity, eta)

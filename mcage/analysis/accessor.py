@@ -14,7 +14,7 @@ from mcage.analysis import grid as grids
 from mcage.errors import UserError
 from mcage.files.inputs import listed
 from mcage.gpu.exchange import ExchangeRule, RuleKeys
-from mcage.gpu.exchange_shares import Question, summarize_exchange, table_of_exchange
+from mcage.gpu.exchange_shares import ExchangeQuestion, summarize_exchange, table_of_exchange
 from mcage.plain_text import visible
 from mcage.report.cases import SLOWDOWN_VARIABLES, names_for, years_until_slower
 from mcage.report.comparison import compared_measures, measured_lines, study_lines
@@ -35,11 +35,11 @@ from mcage.stats.survival import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from mcage.analysis.drawing import Options
+    from mcage.analysis.drawing import FigureKeys
 
 
 Shift = Literal["worst", "cells", "age"]
-"""What of threshold shifts is shown: the worst cell of each slice, sampled cells, or growth."""
+"""View of threshold shifts: the worst cell of each slice, sampled cells, or growth."""
 
 
 Rows: TypeAlias = Any
@@ -68,7 +68,7 @@ class Analysis:
         return f"Analysis of the study {grids.study_of(self._results)!r}: {methods}"
 
     def notes(self) -> list[str]:
-        """What must be said wherever these results are shown.
+        """Caveats that belong wherever these results are shown.
 
         Caveats, instances that a partial file lacks, where a stopping rule has ended the sweep,
         slices that are not independent, and codes that computed them if they are not this one.
@@ -542,7 +542,7 @@ class Analysis:
             The ages of uncorrectable words are not known, GPUs cannot be made of these slices, or
             a number is out of range.
         """
-        question = Question(ExchangeRule.of(**rule), due_fit, ages_years, years, confidence)
+        question = ExchangeQuestion(ExchangeRule.of(**rule), due_fit, ages_years, years, confidence)
         summaries = summarize_exchange(grids.with_lives(self._results), question)
         return table_frame(table_of_exchange(summaries))
 
@@ -585,7 +585,7 @@ class Analysis:
     # ---- figures ---------------------------------------------------------------------------
 
     def plot_survival(
-        self, axes: "Axes | None" = None, width_mm: float = 180.0, **options: Unpack["Options"]
+        self, axes: "Axes | None" = None, width_mm: float = 180.0, **options: Unpack["FigureKeys"]
     ) -> Any:
         """Share of the slices, or of the GPUs, that still work, against age, as `mcage report`.
 
@@ -627,7 +627,7 @@ class Analysis:
         what: Shift = "worst",
         axes: "Axes | None" = None,
         width_mm: float = 180.0,
-        **options: Unpack["Options"],
+        **options: Unpack["FigureKeys"],
     ) -> Any:
         """Threshold shifts: a figure of `mcage report`.
 
@@ -653,7 +653,7 @@ class Analysis:
         return draw(self._results, NAMES[what], axes, width_mm, **options)
 
     def plot_pareto(
-        self, axes: "Axes | None" = None, width_mm: float = 180.0, **options: Unpack["Options"]
+        self, axes: "Axes | None" = None, width_mm: float = 180.0, **options: Unpack["FigureKeys"]
     ) -> Any:
         """Cases by the objectives of their study, the larger the more probable on the front.
 
@@ -679,7 +679,7 @@ class Analysis:
         of: str | Sequence[str] = (),
         axes: "Axes | None" = None,
         width_mm: float = 180.0,
-        **options: Unpack["Options"],
+        **options: Unpack["FigureKeys"],
     ) -> Any:
         """Measures against an axis of numbers by which cases differ, as ``mcage report --x``.
 
@@ -704,7 +704,7 @@ class Analysis:
         return draw(self._results, "", axes, width_mm, x=x, of=listed(of), **options)
 
 
-# What tables of lives are made of.
+# Parts of tables of lives.
 
 
 def table_frame(table: ResultTable) -> pd.DataFrame:

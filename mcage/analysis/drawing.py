@@ -26,7 +26,7 @@ LEAST_MM, MOST_MM = 40.0, 1000.0
 """Widths and heights of figures."""
 
 
-class Options(TypedDict, total=False):
+class FigureKeys(TypedDict, total=False):
     """Keywords that all figures take; see `Analysis.plot_survival`."""
 
     height_mm: float | None
@@ -43,7 +43,7 @@ def draw(
     width_mm: float | None = None,
     x: str = "",
     of: Sequence[str] = (),
-    **options: Unpack[Options],
+    **options: Unpack[FigureKeys],
 ) -> Figure | Axes:
     """Draw the figure of a name, as `Analysis.plot_survival` says.
 
@@ -155,7 +155,7 @@ def _show_by_pyplot(figure: Figure) -> None:
     if in_notebook or "matplotlib.pyplot" in sys.modules:
         from matplotlib import pyplot
 
-        # What makes figures of a class returns this one instead of a new one.
+        # Constructors of the class return this figure instead of a new one.
         pyplot.figure(FigureClass=lambda **_: figure)  # type: ignore[arg-type]
 
 

@@ -153,7 +153,7 @@ class PartsIndex(Index):
         return np.asarray((apart <= SAME_NUMBER * np.abs(numbers)).any(axis=1))
 
     def join(self, other: Self, how: str = "inner") -> Self:
-        """Refused: what has other cases is aligned by the labels alone."""
+        """Not supported: datasets with different cases would be aligned by label only."""
         del other, how
         raise ValueError(
             f"these have different cases: leave the parts out before you align them, with "

@@ -74,7 +74,7 @@ class Executor(ABC):
     Parameters
     ----------
     say : callable, optional
-        Is told of workers that die, or are missing.
+        Receives messages about workers that die, or are missing.
     """
 
     def __init__(self, say: Say | None = None) -> None:
@@ -215,7 +215,7 @@ class Executor(ABC):
         return wait(begun, return_when=FIRST_COMPLETED).done
 
     def _result(self, future: "Future[Answer]") -> Answer:
-        """What a function has returned."""
+        """Result of a function."""
         return future.result()
 
 

@@ -1,4 +1,4 @@
-"""What is finished of a campaign: its shards, and a results file with fewer instances.
+"""Finished parts of a campaign: its shards, and a results file with fewer instances.
 
 Each instance counts once. A file whose instances are all in other files, with the same results, is
 left out; files that share some of their instances only are refused, because what they sum over
@@ -25,7 +25,7 @@ from mcage.campaign.shards import (
     unfinished,
 )
 from mcage.errors import UserError
-from mcage.files.atomic import Kind, is_temporary, remove_abandoned, same_as
+from mcage.files.atomic import FileKind, is_temporary, remove_abandoned, same_as
 from mcage.files.inputs import HDF5_MARK, DamagedFileError, UnreadableFileError, open_regular
 from mcage.results.header import Header, code_in_words
 from mcage.results.reader import read_header, read_instances, read_sums
@@ -35,7 +35,7 @@ from mcage.results.writer import INSTANCES_PER_CHUNK, Arrays
 
 
 @dataclass(frozen=True)
-class Source:
+class FinishedFile:
     """A file with finished instances, which has been verified.
 
     Parameters
@@ -46,7 +46,7 @@ class Source:
         Header of its campaign.
     parts : tuple of range
         Ids of its instances, in rising order.
-    itself : Kind, optional
+    itself : FileKind, optional
         Kind of this very file, by which a results file is known again before it is replaced; None
         of a shard.
     """
@@ -54,7 +54,7 @@ class Source:
     path: Path
     header: Header
     parts: tuple[range, ...]
-    itself: Kind | None = None
+    itself: FileKind | None = None
 
     def read(self, instances: range, names: Collection[str]) -> dict[str, NDArray[Any]]:
         """Variables of instances of one part, each with the dimension ``instance``.
@@ -105,7 +105,7 @@ def shards_in(
     on_damage: Callable[[Path, DamagedFileError], None] = refuse_damaged,
     only_read: bool = False,
     part: range | None = None,
-) -> list[Source]:
+) -> list[FinishedFile]:
     """The shards of a folder that this process has locked, or only reads; each is verified.
 
     Parameters
@@ -138,7 +138,7 @@ def shards_in(
         if instances in paths:
             raise UserError(f"{paths[instances]} and {path} hold the same instances: remove one")
         paths[instances] = path
-    shards: list[Source] = []
+    shards: list[FinishedFile] = []
     headers: dict[Header, Header] = {}  # of thousands of shards, a header is kept once
     for instances, path in sorted(paths.items(), key=lambda item: (item[0].start, item[0].stop)):
         try:
@@ -150,11 +150,11 @@ def shards_in(
             raise UserError(
                 f"{path} reaches beyond the {header.instances} instances of its campaign"
             )
-        shards.append(Source(path, headers.setdefault(header, header), (instances,)))
+        shards.append(FinishedFile(path, headers.setdefault(header, header), (instances,)))
     return shards
 
 
-def results_at(place: Path) -> Source | None:
+def results_at(place: Path) -> FinishedFile | None:
     """The results file at a place, verified; None if nothing is there.
 
     Raises
@@ -174,7 +174,7 @@ def results_at(place: Path) -> Source | None:
         if not isinstance(error.__cause__, DamagedFileError):
             raise
         raise UserError(f"{error}; move it away to compute it again") from error
-    return Source(place, header, header.present, itself)
+    return FinishedFile(place, header, header.present, itself)
 
 
 # The spec that files of a campaign have recorded, from which it can be continued.
@@ -234,15 +234,15 @@ class Finished:
         reason are those of the first of them.
     sources : dict of range to Source
         Files by instances, in rising order.
-    results : Source, optional
+    results : FinishedFile, optional
         The results file that is there already, which may be replaced by one with more instances.
     shards : tuple of Path
         Shards of the folder of the campaign, also those that are left out.
     """
 
     header: Header
-    sources: dict[range, Source]
-    results: Source | None = None
+    sources: dict[range, FinishedFile]
+    results: FinishedFile | None = None
     shards: tuple[Path, ...] = ()
 
     @property
@@ -286,25 +286,25 @@ class Finished:
 
 
 def finished_instances(
-    results: Source | None,
-    shards: Sequence[Source],
+    results: FinishedFile | None,
+    shards: Sequence[FinishedFile],
     owner: Header | None,
     accept_other_code: bool,
-    elsewhere: Sequence[Source] = (),
+    elsewhere: Sequence[FinishedFile] = (),
 ) -> Finished | None:
     """Everything that is finished of a campaign.
 
     Parameters
     ----------
-    results : Source or None
+    results : FinishedFile or None
         Its results file, if it is there.
-    shards : sequence of Source
+    shards : sequence of FinishedFile
         The shards of its folder.
     owner : Header, optional
         The campaign. None takes, of the campaigns of the files, the one that asks for most.
     accept_other_code : bool
         Whether files may be those of other code.
-    elsewhere : sequence of Source
+    elsewhere : sequence of FinishedFile
         Files in other places.
 
     Returns
@@ -345,7 +345,7 @@ def _extent(header: Header) -> tuple[int, bool, str]:
     return header.instances, header.stopping is None, header.spec_toml
 
 
-def _check_owner(source: Source, owner: Header, accept_other_code: bool) -> None:
+def _check_owner(source: FinishedFile, owner: Header, accept_other_code: bool) -> None:
     difference = owner.difference(source.header)
     if difference:
         what = "already holds" if source.itself else "is a shard of"
@@ -365,12 +365,12 @@ def _check_owner(source: Source, owner: Header, accept_other_code: bool) -> None
 # ---- each instance once ----------------------------------------------------------------------
 
 
-def _each_once(sources: Iterable[Source]) -> list[Source]:
+def _each_once(sources: Iterable[FinishedFile]) -> list[FinishedFile]:
     """Sources without those whose instances are all in others.
 
     Parameters
     ----------
-    sources : iterable of Source
+    sources : iterable of FinishedFile
         By rising first instance; of those with the same, the longest first.
 
     Raises
@@ -378,11 +378,11 @@ def _each_once(sources: Iterable[Source]) -> list[Source]:
     UserError
         Two overlap, or hold different results of the same instances.
     """
-    kept: list[Source] = []
+    kept: list[FinishedFile] = []
     within: dict[Path, list[range]] = {}
     parts = [(part, source) for source in sources for part in source.parts]
     parts.sort(key=lambda item: (item[0].start, -item[0].stop))
-    last: tuple[range, Source] | None = None
+    last: tuple[range, FinishedFile] | None = None
     for part, source in parts:
         if last and part.start < last[0].stop:
             if part.stop > last[0].stop:
@@ -402,14 +402,16 @@ def _each_once(sources: Iterable[Source]) -> list[Source]:
     return kept
 
 
-def _refuse_overlap(earlier: Source, before: range, later: Source, after: range) -> None:
+def _refuse_overlap(
+    earlier: FinishedFile, before: range, later: FinishedFile, after: range
+) -> None:
     raise UserError(
         f"{earlier.path} and {later.path} overlap (instances {in_words(before)} "
         f"and {in_words(after)}): remove one"
     )
 
 
-def _require_same(source: Source, other: Source, instances: range) -> None:
+def _require_same(source: FinishedFile, other: FinishedFile, instances: range) -> None:
     """Refuse two files that do not agree about instances that both hold."""
     names = [v.name for v in source.header.variables if v.per_instance]
     for chunk in _chunks(instances):

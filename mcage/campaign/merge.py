@@ -8,10 +8,22 @@ from dataclasses import replace
 from pathlib import Path
 
 from mcage.campaign import shards
-from mcage.campaign.finished import Finished, Source, finished_instances, results_at, shards_in
+from mcage.campaign.finished import (
+    Finished,
+    FinishedFile,
+    finished_instances,
+    results_at,
+    shards_in,
+)
 from mcage.campaign.stopping import ended
 from mcage.errors import UserError
-from mcage.files.atomic import Kind, OccupiedError, make_ready, place_of, remove_abandoned_beside
+from mcage.files.atomic import (
+    FileKind,
+    OccupiedError,
+    make_ready,
+    place_of,
+    remove_abandoned_beside,
+)
 from mcage.results.header import Header
 from mcage.results.writer import write_results
 
@@ -79,8 +91,8 @@ def merge(
     return out_path
 
 
-def _sources(path: Path, place: Path, locks: ExitStack) -> Iterator[Source]:
-    """What is finished in another place than that of the results file to be."""
+def _sources(path: Path, place: Path, locks: ExitStack) -> Iterator[FinishedFile]:
+    """Finished parts in another place than that of the results file to be."""
     folder = path if os.path.isdir(path) else shards.shard_folder(path)
     results = None if os.path.isdir(path) else results_at(path)
     if results is None and not os.path.isdir(folder):
@@ -157,7 +169,7 @@ def write_merged(
         ) from error
 
 
-def over(finished: Finished) -> Kind | None:
+def over(finished: Finished) -> FileKind | None:
     """Kind of file that the new results file may replace: the one that it adds instances to."""
     return finished.results.itself if finished.results else None
 

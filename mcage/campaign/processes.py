@@ -192,7 +192,7 @@ class Processes(Executor):
         Numbers of CUDA devices; the processes take turns with them. If there are none, each sees
         all devices.
     say : callable, optional
-        Is told of workers that die.
+        Receives messages about workers that die.
     """
 
     def __init__(self, number: int, devices: Sequence[int] = (), say: Say | None = None) -> None:
@@ -298,7 +298,7 @@ SECONDS_BETWEEN_LOOKS = 1.0
 """How old the number of workers may be."""
 
 SECONDS_WITHOUT_NEWS = 60.0
-"""So long nothing is finished before a look at the workers."""
+"""Seconds without a finished shard after which the workers are checked."""
 
 
 class Dask(Executor):
@@ -309,7 +309,7 @@ class Dask(Executor):
     client : distributed.Client
         A client of its scheduler, not an asynchronous one.
     say : callable, optional
-        Is told when there are no workers.
+        Receives a message when there are no workers.
     """
 
     def __init__(self, client: "Client", say: Say | None = None) -> None:

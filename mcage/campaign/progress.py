@@ -1,4 +1,4 @@
-"""What a campaign reports while it runs, and where that is shown."""
+"""Progress of a campaign while it runs, and where it is shown."""
 
 import sys
 import time
@@ -135,7 +135,7 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
 
 
-# What a campaign reports to, and how that is shown.
+# Receivers of progress.
 
 
 class Progress:
@@ -219,7 +219,7 @@ class Lines(Progress):
 PREPARING = "preparing the first ones"
 
 
-class Bar(Progress):
+class ProgressBar(Progress):
     """Progress as a bar that moves.
 
     Parameters
@@ -286,7 +286,7 @@ def progress_on_stderr(kind: str | None = None) -> Progress:
     if kind == "rich" or (kind is None and sys.stderr.isatty()):
         from rich.console import Console
 
-        return Bar(Console(stderr=True))
+        return ProgressBar(Console(stderr=True))
     return Lines(sys.stderr)
 
 

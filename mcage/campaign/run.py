@@ -9,7 +9,13 @@ from typing import Self
 
 from mcage.campaign import shards
 from mcage.campaign.executors import Cutting, Executor, Threads
-from mcage.campaign.finished import Finished, Source, finished_instances, results_at, shards_in
+from mcage.campaign.finished import (
+    Finished,
+    FinishedFile,
+    finished_instances,
+    results_at,
+    shards_in,
+)
 from mcage.campaign.merge import is_there, over, write_merged
 from mcage.campaign.progress import Progress
 from mcage.campaign.status import COMPUTED, FAILED, INTERRUPTED, MERGING, RunRecord, StatusWriter
@@ -103,8 +109,8 @@ class ShardRun:
                 status.enter(FAILED, said_by(error))
                 raise
 
-    def finished(self, results: Source | None, folder: Path | None) -> Finished:
-        """What is there of the campaign: in a results file, and in the folder if there is one."""
+    def finished(self, results: FinishedFile | None, folder: Path | None) -> Finished:
+        """Finished parts of the campaign: in a results file, and in the folder if there is one."""
 
         def discard(path: Path, damage: DamagedFileError) -> None:
             self.progress.say(f"warning: {damage}; computing it again")
@@ -162,7 +168,7 @@ class ShardRun:
 
     def _until_the_end(
         self,
-        sources: dict[range, Source],
+        sources: dict[range, FinishedFile],
         cutting: Cutting,
         place: Path,
     ) -> None:
@@ -176,7 +182,11 @@ class ShardRun:
                 self.progress.say(words)
 
     def _shards(
-        self, missing: Iterable[range], sources: dict[range, Source], cutting: Cutting, place: Path
+        self,
+        missing: Iterable[range],
+        sources: dict[range, FinishedFile],
+        cutting: Cutting,
+        place: Path,
     ) -> None:
         """Compute shards on the bench, and take each into the folder."""
         tasks = (
@@ -187,7 +197,7 @@ class ShardRun:
             for shard in made:
                 cutting.learn(shard)
                 path, instances = shards.take(self.folder, shard.task.path), shard.task.instances
-                sources[instances] = Source(path, self._header, (instances,))
+                sources[instances] = FinishedFile(path, self._header, (instances,))
                 self.progress.died(shard.deaths)
                 self.progress.advance(len(instances))
 
@@ -307,8 +317,8 @@ def run_campaign(
     """
     if part and study.header.stopping:
         raise UserError(
-            f"--part {part}: when a campaign may stop can only be told where all of its instances "
-            "are; leave out the stopping rule"
+            f"--part {part}: only a campaign with all of its instances can decide when "
+            "to stop; leave out the stopping rule"
         )
     instances = part.of(study.header.instances) if part else None
     progress, executor = progress or Progress(), executor or Threads()

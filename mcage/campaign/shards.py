@@ -465,7 +465,7 @@ def clear(folder: Path, path: Path) -> None:
     OSError
         The file system refuses.
     """
-    # What still computes for this bench finds it no longer, from here on.
+    # Workers that still compute for this bench find it no longer, from here on.
     begin, _, _ = path.name.rpartition("-")
     closed = path.rename(path.with_name(f"{begin}-{secrets.token_hex(4)}"))
     taken = [shard_range(shard) for shard in folder.iterdir() if NAME.fullmatch(shard.name)]

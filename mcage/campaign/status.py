@@ -1,4 +1,4 @@
-"""What a campaign is doing, in a file beside its shards that any terminal can read."""
+"""State of a campaign, in a file beside its shards that any terminal can read."""
 
 import os
 import socket
@@ -27,7 +27,7 @@ COMPUTING, MERGING, INTERRUPTED, FAILED, COMPUTED = (
     "failed",
     "computed",
 )
-"""What a run is doing, or how it has ended; a part that is computed waits for the others."""
+"""State of a run, or how it has ended; a part that is computed waits for the others."""
 
 SILENT_SECONDS = 600.0
 """A run on another machine that has written nothing for so long is taken to have ended."""
@@ -41,7 +41,7 @@ MESSAGES = 5
 
 
 class RunRecord(BaseModel):
-    """What the status file of a run says.
+    """Content of the status file of a run.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ class RunRecord(BaseModel):
 
     @property
     def state_now(self) -> str:
-        """What the run is doing, as far as can be told from here."""
+        """State of the run, as far as this process can see."""
         if self.state not in (COMPUTING, MERGING):
             return self.state
         if self.host == socket.gethostname():
@@ -246,7 +246,7 @@ class StatusWriter(Progress):
             self._writable = False
 
 
-# What campaigns are doing, seen from outside: from their status files and their shards.
+# State of campaigns, seen from outside: from their status files and their shards.
 
 
 @dataclass(frozen=True)
@@ -295,7 +295,7 @@ class CampaignStatus:
         return max(known) if known and len(known) == len(left) else None
 
     def plain(self) -> dict[str, Any]:
-        """As plain values, for programs."""
+        """State as plain values, for programs."""
         return {
             "file": str(self.out),
             "study": self.study,

@@ -20,7 +20,7 @@ STUCK = "Stuck cells"
 
 @dataclass(frozen=True)
 class AvfOptions:
-    """What is asked beside traces and techniques."""
+    """Options beside traces and techniques."""
 
     fault_map: Annotated[Path | None, typer.Option(metavar="FILE")] = None
     """NumPy file, uint8 of shape (instances, 256): bit b set = block b is unusable. Default: no

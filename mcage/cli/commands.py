@@ -17,7 +17,7 @@ from mcage.plain_text import field_docstring, shown, unit_in_words
 from mcage.version import PACKAGE
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
-"""Of a command line that no command understands; Typer has no public name for it."""
+"""Error of a command line that no command understands; Typer has no public name for it."""
 
 
 RUN = "Run"
@@ -97,7 +97,7 @@ Labels = Annotated[
 ]
 
 
-class _Plain:
+class _FlagHelp:
     """Help in which a flag is said to take no value: Typer calls each a ``<bool>``."""
 
     def get_params(self, ctx: Any) -> list[Any]:
@@ -109,11 +109,11 @@ class _Plain:
         return params
 
 
-class Group(_Plain, TyperGroup):
+class Group(_FlagHelp, TyperGroup):
     """Commands under one name."""
 
 
-class GroupedCommand(_Plain, TyperCommand):
+class GroupedCommand(_FlagHelp, TyperCommand):
     """A command whose function is imported when its options, its help or a run need it.
 
     The list of commands takes the first line of each docstring from the source. The help has
@@ -274,7 +274,7 @@ def add_command(app: typer.Typer, place: str, name: str) -> None:
 
 
 def named(place: str) -> Any:
-    """What ``module:NAME`` stands for; imports the module."""
+    """Object that ``module:NAME`` names; imports the module."""
     module, _, name = place.partition(":")
     return getattr(import_module(module), name)
 

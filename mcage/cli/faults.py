@@ -186,18 +186,18 @@ def _print_fit(fit: "FaultFit") -> None:
 
 
 def _caveats(counts: "FaultCounts", fitted: "FittedVmin") -> list[str]:
-    """What the counts can tell, how intervals are made, and how far the tail is extrapolated."""
+    """Limits of the counts, the method of the intervals, and how far the tail is extrapolated."""
     if fitted.between is None:
         lines = [
-            "only mu and the deviation of a cell can be told from these counts: counts of ten "
+            "these counts determine only mu and the deviation of a cell: counts of ten "
             "arrays or more (column array), or of arrays without a fault (faultless_arrays), would "
             "tell arrays from cells; without, intervals are too narrow if faults lie in patches"
         ]
     elif fitted.exact:
-        lines = ["counts of each array: all three constants can be told; exact likelihood"]
+        lines = ["counts of each array determine all three constants; exact likelihood"]
     else:
         lines = [
-            "totals, and arrays without a fault: all three constants can be told; composite "
+            "totals, and arrays without a fault, determine all three constants; composite "
             "likelihood"
         ]
     lines.append("95 % intervals: percentiles of a parametric bootstrap of 200 samples")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mcage.methods.rare_events import RareEstimate, RareVdd
 
 RARE_DEFAULTS: dict[str, Any] = ONE_CASE | {"instances": 20_000}
-"""Where an estimate differs from a sweep unless told otherwise."""
+"""Defaults in which an estimate differs from a sweep."""
 
 
 def rare(
@@ -161,14 +161,14 @@ SENSITIVITY_DEFAULTS: dict[str, Any] = ONE_CASE | {
     "instances": 200,
     "techniques": ["rrcd"],
 }
-"""Where a study differs from a sweep unless told otherwise: one case, and fewer dies."""
+"""Defaults in which a study differs from a sweep: one case, and fewer dies."""
 
 STUDY = "What to vary"
 
 
 @dataclass(frozen=True)
 class StudyOptions:
-    """What a study varies, how, and of what it asks for the change."""
+    """Parameters of a study, its method, and the quantity whose change it asks for."""
 
     panel: ClassVar = STUDY
 
@@ -226,10 +226,10 @@ def sensitivity(
     if list_:
         _list()
         return
-    from mcage.methods.sensitivity import Question
+    from mcage.methods.sensitivity import SensitivityQuestion
     from mcage.methods.sensitivity_output import as_json, check_path, table_of, write
 
-    question = Question(**vars(study))
+    question = SensitivityQuestion(**vars(study))
     if output.out:
         check_path(output.out)
     base = arguments.spec()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class DrawingOptions:
+class FrontOptions:
     """The figure of a front."""
 
     panel: ClassVar = "Figure"
@@ -41,7 +41,7 @@ def pareto(
         typer.Argument(metavar="FILE...", help="Results files of a study on the same dies."),
     ],
     form: FormOptions,
-    drawing: DrawingOptions,
+    drawing: FrontOptions,
     objective: Annotated[
         list[str] | None,
         typer.Option(
@@ -96,7 +96,7 @@ def pareto(
     print_notes(files, to_stderr=bool(form.forms), heeds_dies=True)
 
 
-def _check_drawing(drawing: DrawingOptions, chosen: Sequence["Measure"]) -> None:
+def _check_drawing(drawing: FrontOptions, chosen: Sequence["Measure"]) -> None:
     """Refuse a figure that could not be drawn or written."""
     for name, key in (("--x", drawing.x), ("--y", drawing.y)):
         if key and drawing.figure is None:
@@ -113,7 +113,7 @@ def _check_drawing(drawing: DrawingOptions, chosen: Sequence["Measure"]) -> None
 
 
 def _draw(
-    front: "Front", headers: "list[Header]", names: dict[str, str], drawing: DrawingOptions
+    front: "Front", headers: "list[Header]", names: dict[str, str], drawing: FrontOptions
 ) -> None:
     """Draw the front into a file, on the width of a page."""
     from mcage.plain_text import visible

@@ -181,7 +181,7 @@ _FOR_THE_SITE = re.compile(
     r"|(?<=^```\{code-cell\} ipython3\n)---\n.*?\n---\n",
     re.DOTALL | re.MULTILINE,
 )
-"""What only the builder of the site reads: directions to it, and cells that it does not show."""
+"""Text for the builder of the site alone: directions to it, and cells that it does not show."""
 
 
 def page_titles() -> dict[str, str]:
@@ -242,7 +242,7 @@ def cite(
 
 
 def _about(header: "Header") -> dict[str, str]:
-    """What a reader needs to compute the same results again."""
+    """Data with which a reader computes the same results again."""
     from mcage.results.header import code_in_words
 
     return {

@@ -16,7 +16,7 @@ from mcage.techniques import technique as named_technique
 
 @dataclass(frozen=True)
 class ReplayOptions:
-    """What is replayed beside trace and technique."""
+    """Options beside trace and technique."""
 
     fault_map: Annotated[Path | None, typer.Option(metavar="FILE")] = None
     """NumPy file, uint8 of shape (instances, 256): bit b set = block b is unusable. Default: no

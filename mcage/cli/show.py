@@ -270,7 +270,7 @@ def _check_studies(headers: Mapping[Path, "Header"], options: Sequence[str]) -> 
 def _other_table(
     which: TableOptions,
 ) -> tuple[Callable[..., Sequence["Summary"]], Callable[..., "ResultTable"]]:
-    """What summarizes a file, and the function that makes the table of it."""
+    """Functions that summarize a file, and that make its table."""
     from mcage.studies.sweep import tables
 
     if which.causes:
@@ -375,7 +375,7 @@ class Width(StrEnum):
 
 @dataclass(frozen=True)
 class DrawingOptions:
-    """What figures look like."""
+    """Look of figures."""
 
     panel: ClassVar = "Figures"
 

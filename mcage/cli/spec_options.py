@@ -15,7 +15,7 @@ import typer
 
 from mcage.cli.commands import RUN, all_shown
 from mcage.errors import UserError
-from mcage.files.inputs import NotPlainError, parse_toml, read_toml
+from mcage.files.inputs import OddValueError, parse_toml, read_toml
 from mcage.plain_text import one_line, shortened, visible
 from mcage.results.differences import PROGRAMS, without_changed
 from mcage.spec import SweepSpec
@@ -33,7 +33,7 @@ _LONGEST_KEY = 500
 
 @dataclass(frozen=True)
 class SpecArguments:
-    """What a command line says of the spec.
+    """Spec of a command line.
 
     Parameters
     ----------
@@ -357,7 +357,7 @@ def _value_of(text: str, value: str) -> Any:
         return value
     try:
         fields = parse_toml(f"value = {value}")
-    except NotPlainError as error:
+    except OddValueError as error:
         raise UserError(f"--set {one_line(text)}: {error}") from error
     except ValueError as error:
         if is_structured:

@@ -84,9 +84,9 @@ def import_command(
 ) -> None:
     """Import traces that other tools have recorded: a trace for each slice of the GPU."""
     from mcage.tracing.importing.run import import_traces
-    from mcage.tracing.importing.sources import Options
+    from mcage.tracing.importing.sources import ImportOptions
 
-    options = Options(windows, frozenset(slices or ()), ticks_per_cycle, values)
+    options = ImportOptions(windows, frozenset(slices or ()), ticks_per_cycle, values)
     imported = import_traces(files, format_name, out, options, _Progress().tell)
     if as_json:
         typer.echo(json.dumps(imported.facts()))

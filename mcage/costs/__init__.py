@@ -1,4 +1,4 @@
-"""What a technique costs: energy, slowdown and area of a slice and of the units that it adds.
+"""Costs of a technique: energy, slowdown and area of a slice and of the units that it adds.
 
 Constants come from `data/costs.toml`, or from a user's file (:func:`load_costs`); what a slice did
 in a steady pass is an :class:`~mcage.costs.activity.Activity`, counted from a replay;

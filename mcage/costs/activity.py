@@ -1,7 +1,7 @@
-"""What a slice does in a steady pass of a trace: accesses and events.
+"""Activity of a slice in a steady pass of a trace: accesses and events.
 
 Everything follows from the schedule of a replay and from its counters; cells are not looked at. How
-much of the slice is on meanwhile is told by :mod:`mcage.costs.activity`.
+much of the slice is on meanwhile, see :mod:`mcage.costs.activity`.
 """
 
 from dataclasses import dataclass, replace
@@ -216,7 +216,7 @@ class Accesses:
 
 @dataclass(frozen=True, eq=False)
 class CompressionWork:
-    """What a technique that compresses values does for it in a pass; all 0 where none does.
+    """Events of compression in a pass; all 0 under techniques that do not compress.
 
     Attributes
     ----------
@@ -263,7 +263,7 @@ class PowerGating:
 
 @dataclass(frozen=True, eq=False)
 class Activity:
-    """What a slice does in one steady pass: means over the passes of a replay.
+    """Activity of a slice in one steady pass: means over the passes of a replay.
 
     What the fault map can change is float64[instances]; the rest is the same for all fault maps.
 

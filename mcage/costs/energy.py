@@ -17,7 +17,7 @@ from mcage.geometry import SliceGeometry
 from mcage.protection.codes import Code
 from mcage.protection.policy import Protection
 from mcage.replays.outcome import Event
-from mcage.spec.cost_constants import Component, Costs, Penalties, Technology
+from mcage.spec.cost_constants import Component, CostConstants, Penalties, Technology
 from mcage.techniques import Storage, Technique, refuse_policy
 
 # Which units a technique adds to a slice: a matter of its policies, never of its name.
@@ -303,7 +303,7 @@ def _redirection(
     return _UnitEnergy(leakage, dynamic)
 
 
-def suav(activity: Activity, technology: Technology, costs: Costs) -> Energy:
+def suav(activity: Activity, technology: Technology, costs: CostConstants) -> Energy:
     """Energy of a conventional slice whose voltage noise is smoothed, so that Vdd can be lower.
 
     Parameters
@@ -312,7 +312,7 @@ def suav(activity: Activity, technology: Technology, costs: Costs) -> Energy:
         Of the conventional slice: `mcage.costs.conventional`.
     technology : Technology
         Constants of the components.
-    costs : Costs
+    costs : CostConstants
         Says at which Vdd it runs. What the smoothing itself takes is left out.
 
     Notes
@@ -487,7 +487,7 @@ def savings_of_all(case: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
     return np.where(np.isnan(saving).any(), np.nan, saving)
 
 
-# What protection of entries costs: its cells, encoders, decoders and pointers.
+# Costs of the protection of entries: its cells, encoders, decoders and pointers.
 
 FEMTOJOULE_PJ, SQUARE_MICROMETRE_MM2 = 1e-3, 1e-6
 
@@ -594,7 +594,7 @@ def protection_area(
 
 
 @dataclass(frozen=True, eq=False)
-class Slices:
+class CostedSlices:
     """Slices under a technique, on each kernel of a sweep.
 
     Attributes

@@ -97,7 +97,7 @@ def usable_devices() -> tuple[int, ...]:
 
 
 def device_of(engine: "Engine") -> str:
-    """What an engine computes on, as results record it."""
+    """Device on which an engine computes, as results record it."""
     device: str = getattr(engine, "device", platform.machine())
     return device
 

@@ -1,4 +1,4 @@
-"""What each engine offers: fault maps in, compact outcomes out, cell arrays only on request.
+"""The interface of engines: fault maps in, compact outcomes out, cell arrays only on request.
 
 What lies above every engine is here too: which policies it implements, packed windows, and the
 limit on the writes that an engine can number.
@@ -107,10 +107,10 @@ POLICIES = Policies(
     storages={Storage.PLAIN, Storage.TABLE, Storage.INLINE, Storage.BLOCK},
     gatings={Gating.NONE, Gating.UNUSED, Gating.IDLE_WINDOWS, Gating.EMPTY},
 )
-"""What all engines implement."""
+"""Policies that all engines implement."""
 
 WITH_PROGRAMS = replace(POLICIES, placements={*POLICIES.placements, Placement.PROGRAM})
-"""What engines implement on the CPU, where code of a user can be called."""
+"""Policies that engines implement on the CPU, where they can call a user's code."""
 
 
 # Engines that number the writes of all traces through, in codes with room for so many.
@@ -293,7 +293,7 @@ class Engine(ABC):
     def expect(  # noqa: B027  (most engines have nothing to make ready)
         self, techniques: Iterable[Technique], geometry: SliceGeometry, cycles: int
     ) -> None:
-        """Be told what will be asked for: an engine may begin to make it ready.
+        """Announce coming requests: an engine may begin to prepare them.
 
         Parameters
         ----------
@@ -353,7 +353,7 @@ class Engine(ABC):
         """Integer cell times of every instance of a technique that redirects."""
 
     def program_runner(self, replay: ProgrammedReplay) -> ProgramRunner:
-        """What runs the placement program of a replay; an engine without one refuses the policy."""
+        """Runner of the placement program of a replay; engines without one refuse the policy."""
         raise NotImplementedError
 
     @abstractmethod
@@ -392,7 +392,7 @@ class Engine(ABC):
             yield self.cell_times(replays[number], fault_map[None])
 
     def learnt(self, replays: Sequence[PreparedReplay], instances: int) -> Learnt | None:
-        """What the programs of new instances know; None where no program places values."""
+        """State of the placement programs of new instances; None where no program places values."""
         programmed = [replay for replay in replays if isinstance(replay, ProgrammedReplay)]
         return Learnt(self.programs, programmed, instances) if programmed else None
 

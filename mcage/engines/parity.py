@@ -28,7 +28,7 @@ _SECONDS = (3.0e7, 1.7e7)
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What an engine says of a replay.
+    """Results of an engine for a replay.
 
     Attributes
     ----------

@@ -18,7 +18,7 @@ from mcage.geometry import Booleans, Bytes, Integers
 from mcage.replays.outcome import CellTimes, Counters
 from mcage.replays.prepare import PreparedReplay, ProgrammedReplay
 
-# What an engine does for placement programs: run them for some passes, and sum up cell times.
+# Work of an engine for placement programs: run them for some passes, and sum up cell times.
 
 COUNTERS = 10
 (
@@ -46,7 +46,7 @@ PROBLEMS = (
     "another row lives there",
     "it is not free though all windows are closed",
 )
-"""What may be wrong with an answer."""
+"""Errors of an answer."""
 
 
 ARRIVAL = ("cycle", "until", "write", "place")
@@ -58,7 +58,7 @@ swapped; the write that it is of; and the place, as programs answer it."""
 
 @dataclass(frozen=True, eq=False)
 class PassRecord:
-    """What happened in a pass.
+    """Events of a pass.
 
     Attributes
     ----------

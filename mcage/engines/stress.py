@@ -302,7 +302,7 @@ def dvth_histogram(dvth_volts: Floats, bins: int) -> Integers:
 
 
 SliceTimes = tuple[NDArray[np.integer], NDArray[np.integer], int]
-"""Of every cell of a slice, cycles at '1' and powered, [entries, cells of an entry] each; cycles of
+"""Cycles of every cell of a slice, at '1' and powered, [entries, cells of an entry] each; cycles of
 the replay."""
 
 

@@ -29,7 +29,7 @@ HEAD_BYTES = 4096
 
 
 @dataclass(frozen=True)
-class Kind:
+class FileKind:
     """A kind of file.
 
     Attributes
@@ -62,7 +62,7 @@ def _ends(path: Path) -> tuple[bytes, bytes]:
         return head, stream.read(CHECKSUM_BYTES) or b""
 
 
-def same_as(path: Path) -> Kind:
+def same_as(path: Path) -> FileKind:
     """Return the kind of the file that is now at a path: only that content may be replaced.
 
     Parameters
@@ -76,7 +76,7 @@ def same_as(path: Path) -> Kind:
         It is no regular file, or cannot be read.
     """
     ends = _ends(path)
-    return Kind("the file that was there before", lambda head, tail: (head, tail) == ends)
+    return FileKind("the file that was there before", lambda head, tail: (head, tail) == ends)
 
 
 def _begins(*beginnings: bytes) -> Callable[[bytes, bytes], bool]:
@@ -107,18 +107,18 @@ def _is_trace(head: bytes, tail: bytes) -> bool:
     return head.startswith(HDF5_MARK) and not tail.startswith(CHECKSUM_MARK)
 
 
-PNG = Kind("a PNG figure", _begins(b"\x89PNG\r\n\x1a\n"))
-PDF = Kind("a PDF figure", _begins(b"%PDF-"))
-SVG = Kind("an SVG figure", _is_svg)
-JSON = Kind("a JSON file", _is_json)
-CSV = Kind("a CSV table", _is_csv)
-TRACE = Kind("a trace", _is_trace)
+PNG = FileKind("a PNG figure", _begins(b"\x89PNG\r\n\x1a\n"))
+PDF = FileKind("a PDF figure", _begins(b"%PDF-"))
+SVG = FileKind("an SVG figure", _is_svg)
+JSON = FileKind("a JSON file", _is_json)
+CSV = FileKind("a CSV table", _is_csv)
+TRACE = FileKind("a trace", _is_trace)
 
 FIGURES = {".png": PNG, ".pdf": PDF, ".svg": SVG}
 TABLES = {".json": JSON, ".csv": CSV}
 
 
-def kind_of_name(path: Path, suffixes: Sequence[str]) -> Kind:
+def kind_of_name(path: Path, suffixes: Sequence[str]) -> FileKind:
     """Kind of a file that is to be written, by the end of its name.
 
     Parameters
@@ -183,14 +183,14 @@ def place_of(path: Path, beside: str = "") -> Path:
     return place
 
 
-def check_replaceable(place: Path, over: Kind | None) -> None:
+def check_replaceable(place: Path, over: FileKind | None) -> None:
     """Check that writing a file at this place replaces nothing that must be kept.
 
     Parameters
     ----------
     place : Path
         Path that `place_of` has returned.
-    over : Kind, optional
+    over : FileKind, optional
         Kind of file that may be replaced; by default none.
 
     Raises
@@ -252,7 +252,7 @@ _in_work: set[Path] = set()
 
 
 @contextmanager
-def whole_file(path: Path, over: Kind | None = None) -> Iterator[BinaryIO]:
+def whole_file(path: Path, over: FileKind | None = None) -> Iterator[BinaryIO]:
     """Open a new file for writing; it appears as ``path`` when the block succeeds.
 
     The data reach the disk before the name does, and the name reaches it before this function
@@ -263,7 +263,7 @@ def whole_file(path: Path, over: Kind | None = None) -> Iterator[BinaryIO]:
     ----------
     path : Path
         Destination; a symbolic link is followed.
-    over : Kind, optional
+    over : FileKind, optional
         Kind of file that may be replaced. By default no file is replaced, even if it appears while
         the new one is written.
 
@@ -321,7 +321,7 @@ def _remove_if_empty(folder: Path) -> None:
         folder.rmdir()
 
 
-def make_ready(path: Path, over: Kind | None = None) -> None:
+def make_ready(path: Path, over: FileKind | None = None) -> None:
     """Check, before the work begins, that `whole_file` will be able to write its destination.
 
     Temporary files that killed processes left for this destination are removed.
@@ -435,7 +435,7 @@ def _locked(descriptor: int, path: Path) -> bool:
         return False
 
 
-def _give_name(temporary: Path, place: Path, over: Kind | None) -> None:
+def _give_name(temporary: Path, place: Path, over: FileKind | None) -> None:
     check_replaceable(place, over)
     if over:
         os.replace(temporary, place)

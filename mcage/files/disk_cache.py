@@ -1,4 +1,4 @@
-"""What is costly to compute and small to keep: arrays on disk, for the runs to come.
+"""A cache on disk for arrays that are costly to compute and small.
 
 An entry is a file in the user's cache folder, named by the digest of all that decides its content.
 Nothing in it is believed without a check: a file that is damaged or cut off is made again, and so

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from mcage.errors import UserError
 from mcage.files import plain_hdf5
-from mcage.files.atomic import Kind, whole_file
+from mcage.files.atomic import FileKind, whole_file
 from mcage.files.inputs import append_checksum_to, open_regular
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ LIBRARY_VERSIONS = ("v110", "v110")
 
 
 def write_hdf5(
-    path: Path, fill: Callable[[h5py.File], None], over: Kind | None = None, **options: Any
+    path: Path, fill: Callable[[h5py.File], None], over: FileKind | None = None, **options: Any
 ) -> None:
     """Write a new HDF5 file; ``path`` appears, with its checksum, once the file is whole.
 
@@ -49,7 +49,7 @@ def write_hdf5(
         Where to.
     fill : callable
         Writes into the open file.
-    over : Kind, optional
+    over : FileKind, optional
         Kind of file that may be replaced; by default none.
     options
         Further arguments of `h5py.File`.
@@ -64,7 +64,7 @@ def write_hdf5(
 
 
 def _write(
-    path: Path, fill: Callable[[h5py.File], None], over: Kind | None, options: dict[str, Any]
+    path: Path, fill: Callable[[h5py.File], None], over: FileKind | None, options: dict[str, Any]
 ) -> None:
     with whole_file(path, over) as stream:
         content = _NeverFails(stream.fileno())

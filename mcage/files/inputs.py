@@ -269,7 +269,7 @@ _DEEP_KEY = re.compile(r"""(?:\.\s*[\w"'-]{1,80}\s*){100}""")
 """Part of a dotted key; TOML readers take a time for it that grows with the square of its parts."""
 
 
-class NotPlainError(ValueError):
+class OddValueError(ValueError):
     """A value that no key of a spec can have."""
 
 
@@ -285,7 +285,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         return parse_toml(read_regular(path, MOST_TOML_BYTES).decode("utf-8-sig"))
     except UnreadableFileError as error:
         raise UserError(f"{path}: cannot read the file ({error.reason})") from error
-    except NotPlainError as error:
+    except OddValueError as error:
         raise UserError(f"{path}: {error}") from error
     except ValueError as error:  # also bytes that are no text, and numbers beyond Python's limit
         raise UserError(f"{path}: not TOML ({error})") from error
@@ -302,11 +302,11 @@ def parse_toml(text: str) -> dict[str, Any]:
         If the text is no TOML.
     """
     if _DEEP_KEY.search(text):
-        raise NotPlainError("a key of more than a hundred parts; a spec needs seven")
+        raise OddValueError("a key of more than a hundred parts; a spec needs seven")
     try:
         fields = tomllib.loads(text)
     except RecursionError as error:
-        raise NotPlainError("not TOML that can be read (nested too deep)") from error
+        raise OddValueError("not TOML that can be read (nested too deep)") from error
     check_plain("", fields)
     return fields
 
@@ -329,7 +329,7 @@ def check_plain(key: str, value: Any, depth: int = 0) -> None:
         The message names key and value.
     """
     if depth > _DEEPEST:
-        raise NotPlainError(f"{one_line(key)}: tables and lists are nested too deep")
+        raise OddValueError(f"{one_line(key)}: tables and lists are nested too deep")
     names: Iterable[Any] = value if isinstance(value, dict) else ()
     if isinstance(value, list | tuple):
         names = range(len(value))
@@ -338,15 +338,15 @@ def check_plain(key: str, value: Any, depth: int = 0) -> None:
         check_plain(f"{key}.{name}" if key else str(name), value[name], depth + 1)
     _check_text(key, value)
     if isinstance(value, datetime.date | datetime.time):
-        raise NotPlainError(f"{one_line(key)} = {value} must be no date or time; text needs quotes")
+        raise OddValueError(f"{one_line(key)} = {value} must be no date or time; text needs quotes")
     if isinstance(value, float) and not math.isfinite(value):
-        raise NotPlainError(f"{one_line(key)} = {value} must be a finite number")
+        raise OddValueError(f"{one_line(key)} = {value} must be a finite number")
     if isinstance(value, int) and abs(value) > _LARGEST_INTEGER:
-        raise NotPlainError(f"{one_line(key)} = {shortened(value)} must be at most 2**64")
+        raise OddValueError(f"{one_line(key)} = {shortened(value)} must be at most 2**64")
 
 
 def _check_text(key: str, value: Any) -> None:
     try:
         _ = isinstance(value, str) and value.encode()
     except UnicodeEncodeError:
-        raise NotPlainError(f"{one_line(key)} = {shortened(value)}: must be UTF-8 text") from None
+        raise OddValueError(f"{one_line(key)} = {shortened(value)}: must be UTF-8 text") from None

@@ -32,7 +32,7 @@ LOWEST_KELVIN, HIGHEST_KELVIN = 200.0, 450.0
 
 Positive = Annotated[float, Field(gt=0, le=1e12)]
 
-# What lies between a die and the air: interface material, heat spreader, heat sink.
+# Package between a die and the air: interface material, heat spreader, heat sink.
 
 
 @dataclass(frozen=True)
@@ -333,7 +333,7 @@ class ThermalNetwork:
 
     @cached_property
     def kelvin_per_watt(self) -> NDArray[np.float64]:
-        """What a watt in block j adds to block i in steady state: float64[blocks, blocks], K/W."""
+        """Heating of block i by a watt in block j in steady state: float64[blocks, blocks], K/W."""
         watts = np.eye(self.nodes, self.blocks)
         rise: NDArray[np.float64] = cho_solve(cho_factor(self.conductances), watts)[: self.blocks]
         return rise
@@ -357,7 +357,7 @@ class ThermalNetwork:
     def transient(
         self, rise_kelvin: ArrayLike, power_w: ArrayLike, seconds: float
     ) -> NDArray[np.float64]:
-        """What nodes are above the air after a time under constant powers; exact.
+        """Temperatures of nodes above the air after a time under constant powers; exact.
 
         Parameters
         ----------
@@ -461,8 +461,8 @@ Rectangle = Annotated[tuple[float, float, float, float], Field(strict=False)]
 
 
 @dataclass(frozen=True)
-class Machine:
-    """What the time model knows of a GPU.
+class GpuTiming:
+    """A GPU, as the time model needs it.
 
     Parameters
     ----------
@@ -520,7 +520,7 @@ class Gpu:
     ----------
     name : str
         Its name.
-    machine : Machine
+    machine : GpuTiming
         SMs, bandwidth and clock, for the time model.
     network : ThermalNetwork
         Floorplan and package.
@@ -533,7 +533,7 @@ class Gpu:
     """
 
     name: str
-    machine: Machine
+    machine: GpuTiming
     network: ThermalNetwork
     sm_power: SmPower
     other_w: dict[str, float]
@@ -552,7 +552,7 @@ class Gpu:
 
     @cached_property
     def sm_kelvin_per_watt(self) -> NDArray[np.float64]:
-        """What a watt in SM j adds to SM i: float64[sms, sms], K/W."""
+        """Heating of SM i by a watt in SM j: float64[sms, sms], K/W."""
         return self.network.kelvin_per_watt[np.ix_(self.sm_blocks, self.sm_blocks)]
 
     @cached_property
@@ -610,7 +610,7 @@ def _made(file: _GpuFile, source: str) -> Gpu:
         raise UserError(f"{source}: power_w.{shortened(unknown[0])}: there is no such block")
     return Gpu(
         file.name,
-        Machine(len(sms), file.bandwidth_gb_per_s * 1e9, file.clock_mhz * 1e6),
+        GpuTiming(len(sms), file.bandwidth_gb_per_s * 1e9, file.clock_mhz * 1e6),
         ThermalNetwork(Floorplan(rectangles, source), file.package),
         SmPower(*(powers[key] for key in wanted)),
         {name: powers[name] for name in sorted(others)},

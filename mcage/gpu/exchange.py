@@ -180,7 +180,7 @@ class UncorrectableWords:
         if self.known_until_years is None:
             object.__setattr__(self, "known_until_years", years[:, -1:].max(axis=1, initial=0.0))
 
-    def with_soft_errors(self, soft: "SoftErrors") -> "UncorrectableWords":
+    def with_soft_errors(self, soft: "DetectedSoftErrors") -> "UncorrectableWords":
         """These words and those in which soft errors are detected, each address once.
 
         Addresses of soft errors are uniform, so that hard words may take any addresses: the r-th
@@ -188,7 +188,7 @@ class UncorrectableWords:
 
         Parameters
         ----------
-        soft : SoftErrors
+        soft : DetectedSoftErrors
             Soft errors of the same slices.
         """
         ranks = self.years.shape[1]
@@ -212,7 +212,7 @@ class UncorrectableWords:
 
 
 def sm_years(
-    words: UncorrectableWords, rule: ExchangeRule, soft: "SoftErrors | None" = None
+    words: UncorrectableWords, rule: ExchangeRule, soft: "DetectedSoftErrors | None" = None
 ) -> Floats:
     """Age at which a bank of each SM has more uncorrectable words than it may.
 
@@ -223,7 +223,7 @@ def sm_years(
         ``rule.slices_per_sm``.
     rule : ExchangeRule
         What a bank is, and what it may have.
-    soft : SoftErrors, optional
+    soft : DetectedSoftErrors, optional
         Soft errors of the same slices, which count as well.
 
     Returns
@@ -304,7 +304,7 @@ def gpu_years(of_sms: Floats, spare_sms: int) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class SoftErrors:
+class DetectedSoftErrors:
     """Detected soft errors of S slices, the first at each address.
 
     Parameters
@@ -329,7 +329,7 @@ def soft_errors(
     horizon_years: float,
     shape: tuple[int, int],
     most: int,
-) -> SoftErrors:
+) -> DetectedSoftErrors:
     """Detected soft errors of slices until a horizon.
 
     The k-th error of a slice comes when the expected number of errors reaches a number that seed
@@ -368,7 +368,7 @@ def soft_errors(
     for place, met in enumerate(of_slices):
         years[place, : len(met)] = np.array(list(met.values())) / per_year[place]
         addresses[place, : len(met)] = list(met)
-    return SoftErrors(years, addresses, addresses // words % entries)
+    return DetectedSoftErrors(years, addresses, addresses // words % entries)
 
 
 def per_year_of_fit(fit: float) -> float:

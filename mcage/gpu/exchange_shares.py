@@ -45,8 +45,8 @@ MOST_FIT = 1e6
 
 
 @dataclass(frozen=True)
-class Question:
-    """What is asked of the results of a sweep.
+class ExchangeQuestion:
+    """Rule of exchange and population for the results of a sweep.
 
     Parameters
     ----------
@@ -150,14 +150,14 @@ class ExchangeSummary:
     shares: list[ExchangeShare]
 
 
-def summarize_exchange(results: xr.Dataset, question: Question) -> list[ExchangeSummary]:
+def summarize_exchange(results: xr.Dataset, question: ExchangeQuestion) -> list[ExchangeSummary]:
     """Shares of exchanged GPUs of each case, in the order of the results.
 
     Parameters
     ----------
     results : xarray.Dataset
         Results of a sweep, as `mcage.results.reader.open_results` returns them, or a part of them.
-    question : Question
+    question : ExchangeQuestion
         What is asked.
 
     Raises
@@ -185,7 +185,7 @@ def summarize_exchange(results: xr.Dataset, question: Question) -> list[Exchange
     spec, summaries = results.attrs["spec"], []
     for index in range(results.sizes["case"]):
         case = results.isel(case=index)
-        kept = _Slices.of(ids, question.rule, spec, str(case["scenario"].item()))
+        kept = _SliceGroups.of(ids, question.rule, spec, str(case["scenario"].item()))
         words = UncorrectableWords(
             years[index][kept.places], None if entries is None else entries[index][kept.places]
         )
@@ -195,7 +195,9 @@ def summarize_exchange(results: xr.Dataset, question: Question) -> list[Exchange
     return summaries
 
 
-def _words_of(results: xr.Dataset, question: Question) -> tuple[Floats, NDArray[np.int64] | None]:
+def _words_of(
+    results: xr.Dataset, question: ExchangeQuestion
+) -> tuple[Floats, NDArray[np.int64] | None]:
     """Ages and entries of the words: [case, instance, rank]."""
     dims = ("case", "instance", "uncorrectable_rank")
     years, entries = question.years, None
@@ -221,7 +223,7 @@ def _words_of(results: xr.Dataset, question: Question) -> tuple[Floats, NDArray[
 
 
 @dataclass(frozen=True)
-class _Slices:
+class _SliceGroups:
     """Slices that make whole dies, or whole SMs: their places, and what they make."""
 
     places: NDArray[np.int64]
@@ -230,7 +232,7 @@ class _Slices:
     are_dies: bool
 
     @classmethod
-    def of(cls, ids: NDArray[np.int64], rule: ExchangeRule, spec: str, name: str) -> "_Slices":
+    def of(cls, ids: NDArray[np.int64], rule: ExchangeRule, spec: str, name: str) -> "_SliceGroups":
         faults = faults_of(spec)
         differ, on_die = faults.dies_differ([name]), faults.slices_per_chip
         if "draws" in tomllib.loads(spec):
@@ -256,9 +258,9 @@ class _Slices:
 
 def _summary(
     lives: CaseLives,
-    slices: _Slices,
+    slices: _SliceGroups,
     words: UncorrectableWords,
-    question: Question,
+    question: ExchangeQuestion,
     seed: int,
 ) -> ExchangeSummary:
     rule, horizon = question.rule, lives.horizon_years

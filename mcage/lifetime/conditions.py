@@ -1,4 +1,4 @@
-"""What holds for all instances of a case while they live."""
+"""Conditions that all instances of a case share while they live."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -52,7 +52,7 @@ class DelayLimit:
 
 @dataclass(frozen=True)
 class LifeConditions:
-    """What holds for all instances of a case.
+    """Conditions of all instances of a case.
 
     Parameters
     ----------
@@ -278,7 +278,7 @@ class LifeConditions:
         )
 
     def history(self, constants: InstanceConstants | None = None) -> History:
-        """What epochs do to the transistors of instances; see `additive_shift` for arguments."""
+        """History of the transistors of instances; see `additive_shift` for arguments."""
         checked = self._checked(constants)
         edges = tuple(years * SECONDS_PER_YEAR for years in self.epoch_edges_years)
         transistors = [checked.in_epoch(epoch).transistors for epoch in range(self.epochs)]

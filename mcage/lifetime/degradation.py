@@ -244,7 +244,7 @@ DutyIn = Callable[[int, slice], Floats]
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """What the epochs do to the transistors of n instances.
+    """Stress of the transistors of n instances by the epochs.
 
     Parameters
     ----------
@@ -351,7 +351,7 @@ def _of(values: Floats, instance: Integers) -> Floats:
 _Times = NDArray[Any]  # unsigned integers, or float64
 
 
-class Slices(ABC):
+class DutyTree(ABC):
     """Duty cycles at '0', or at '1', of the cells of n slices in each epoch, in a tree of groups.
 
     Attributes
@@ -380,7 +380,7 @@ class Slices(ABC):
         """Numbers in the slice of the cells at the given places below the finest groups."""
 
 
-class FaultFreeSlices(Slices):
+class FaultFreeSlices(DutyTree):
     """Fault-free slices.
 
     Parameters
@@ -498,7 +498,7 @@ def slice_duty(geometry: SliceGeometry, of_turns: Sequence[CellTimes], weight: F
     return SliceDuty.of(geometry, np.minimum(at_zero, 1.0), np.minimum(at_one, 1.0), 1.0)
 
 
-class RedirectedSlice(Slices):
+class RedirectedSlice(DutyTree):
     """A slice whose registers are redirected.
 
     Parameters
@@ -546,12 +546,12 @@ ShiftOf = Callable[[Integers, DutyIn], Floats]
 """From the slice of each of m transistors, int64[m], and their duties to their shifts."""
 
 
-def worst_cells(slices: Slices, shift_of: ShiftOf, known: Integers) -> tuple[Floats, Integers]:
+def worst_cells(slices: DutyTree, shift_of: ShiftOf, known: Integers) -> tuple[Floats, Integers]:
     """Worst cells of n slices.
 
     Parameters
     ----------
-    slices : Slices
+    slices : DutyTree
         Duty cycles of n slices.
     shift_of : callable
         Shifts of transistors.
@@ -615,7 +615,7 @@ def worst_cells(slices: Slices, shift_of: ShiftOf, known: Integers) -> tuple[Flo
 
 
 def _best(group: Integers, promise: Floats, count: int) -> tuple[Integers, Floats]:
-    """Of equally many groups of each slice the group with the largest bound, and the bound."""
+    """Group with the largest bound in each slice, of equally many groups, and the bound."""
     by_slice = promise.reshape(count, -1)
     place = by_slice.argmax(axis=1) + np.arange(count) * by_slice.shape[1]
     return group[place], promise[place]
@@ -1177,7 +1177,9 @@ class StepwiseDegradation(Degradation):
                 )
         return most, cell
 
-    def _slices(self, instances: Integers) -> Iterator[tuple[int, Integers, tuple[Slices, Slices]]]:
+    def _slices(
+        self, instances: Integers
+    ) -> Iterator[tuple[int, Integers, tuple[DutyTree, DutyTree]]]:
         """Groups of instances whose worst cells are searched for together.
 
         A group is all instances in an epoch that have been fault-free so far, or a single instance

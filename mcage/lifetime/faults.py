@@ -1,4 +1,4 @@
-"""What fails in an epoch: cells, by the luck and the limits of each, and the slowest path."""
+"""Failures of an epoch: cells, by the luck and the limits of each, and the slowest path."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -352,7 +352,7 @@ class SliceLuck:
 
 @dataclass(frozen=True, eq=False)
 class CellLimits:
-    """What decides when the cells of the tail of a batch fail.
+    """Data that decide when the cells of the tail of a batch fail.
 
     Attributes
     ----------
@@ -376,7 +376,7 @@ def luck_and_limits(
     new: NewSlices,
     sampled_cells: Integers,
 ) -> tuple[NewSlices, BatchLuck | None, CellLimits | None]:
-    """What is drawn for the cells of slices; arguments as of `SliceLuck.of_batch`.
+    """Draws for the cells of slices; arguments as of `SliceLuck.of_batch`.
 
     Returns
     -------
@@ -531,7 +531,7 @@ class DelayEndByLuck(DelayEnd):
 def delay_end(
     conditions: LifeConditions, constants: InstanceConstants | None, luck: BatchLuck | None
 ) -> DelayEnd:
-    """What the conditions of a batch make of its worst transistors."""
+    """Worst transistors of a batch under its conditions."""
     if conditions.spread is None:
         return DelayEnd(conditions.delay_limit(constants))
     assert luck is not None, "transistors differ by their luck, of which the batch says nothing"

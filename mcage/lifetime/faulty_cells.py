@@ -50,7 +50,7 @@ class FaultyCellsOfSlice(NamedTuple):
     weak_value: NDArray[np.int8]
 
     def by(self, age_years: float) -> Self:
-        """Those of the cells that are faulty at an age."""
+        """Cells that are faulty at an age."""
         count = np.searchsorted(self.years, age_years, side="right")
         return type(self)(self.cell[:count], self.years[:count], self.weak_value[:count])
 

@@ -34,7 +34,7 @@ Arrays = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True, eq=False)
 class FaultFreeEvents:
-    """What happens on a fault-free slice while each kernel runs, cells apart.
+    """Events on a fault-free slice while each kernel runs, without its cells.
 
     Attributes
     ----------
@@ -127,8 +127,8 @@ class FaultFreeReplays:
 
 
 @dataclass(frozen=True)
-class Timing:
-    """What decides how slow a kernel becomes.
+class SlowdownTiming:
+    """Data that decide how slow a kernel becomes.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ class Timing:
     penalties: Penalties
 
 
-class Pace(NamedTuple):
+class Slowdowns(NamedTuple):
     """Slowdown of each kernel under any events, against a conventional slice.
 
     It is that of `mcage.costs.slowdown`, which is linear in the events that a fault map may change:
@@ -162,7 +162,7 @@ class Pace(NamedTuple):
     memory: float
 
     @classmethod
-    def of(cls, fault_free: FaultFreeReplays, timing: Timing) -> Self:
+    def of(cls, fault_free: FaultFreeReplays, timing: SlowdownTiming) -> Self:
         """Look at each kernel without events."""
         technique, penalties = fault_free.replays[0].technique, timing.penalties
         none = np.zeros((1, EVENTS))
@@ -191,7 +191,7 @@ class Pace(NamedTuple):
 
 @dataclass(frozen=True)
 class Limits:
-    """What a slice must keep to run its mix.
+    """Resources that a slice needs to run its mix.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ class Limits:
         Unusable blocks in entries that cannot be avoided which a slice may have.
     slowdown : float
         Slowdown of a mix above which a life ends; infinite for no limit.
-    timing : Timing, optional
+    timing : SlowdownTiming, optional
         What decides how slow a kernel becomes; needed with a limit.
     """
 
@@ -214,7 +214,7 @@ class Limits:
     spill_limit: float = 1.0
     uncorrectable_blocks: int = 0
     slowdown: float = np.inf
-    timing: Timing | None = None
+    timing: SlowdownTiming | None = None
 
 
 def fault_free_replays(
@@ -273,7 +273,7 @@ def _duties_of(replays: Replays, arrays: Arrays) -> FaultFreeDuties:
 
 
 def _counted(engine: Engine, replays: Replays) -> list[Counters]:
-    """What happens without faults under each kernel."""
+    """Events without faults under each kernel."""
     redirected = [replay for replay in replays if isinstance(replay, RedirectedReplay)]
     maps = fault_free_maps(len(replays), replays[0].geometry)
     if not redirected:
@@ -474,10 +474,10 @@ class Feasibility:
             result.end_cause[~ends.any(axis=1) & (slower > limits.slowdown)] = EndCause.TOO_SLOW
 
     @cached_property
-    def _pace(self) -> Pace:
+    def _pace(self) -> Slowdowns:
         """How fast the kernels run, looked up once for all replays."""
         assert self.limits.timing is not None, "a limit of slowdown needs constants of time"
-        return Pace.of(self.fault_free, self.limits.timing)
+        return Slowdowns.of(self.fault_free, self.limits.timing)
 
     def _redirect(self, instances: Integers, unknown: Booleans, result: FaultMapReplays) -> None:
         """Count events and spilled rows of a result, where bool[n] says so."""

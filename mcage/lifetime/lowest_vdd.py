@@ -42,7 +42,7 @@ target, and passes of aging after which it is taken as it is."""
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked of slices.
+    """Requirements that slices must meet.
 
     Attributes
     ----------
@@ -181,7 +181,7 @@ class _WeakCells:
     protection: Protection
 
     def of(self, which: Integers) -> "_WeakCells":
-        """Those of selected slices, in rising order."""
+        """Weak cells of selected slices, in rising order."""
         chosen = np.zeros(self.cells.instances, dtype=bool)
         chosen[which] = True
         places = np.flatnonzero(chosen[self.cells.instance])
@@ -220,7 +220,7 @@ class _Aging(BatchOfLives):
         return lowest
 
     def of_ages(self, asked: Asked, used_at: Floats, which: Integers) -> VminOutcomes:
-        """What is asked of m slices that are used at a low Vdd of each: float64[m], int64[m]."""
+        """Requirements of m slices, each used at a low Vdd of its own: float64[m], int64[m]."""
         ages = SECONDS_PER_YEAR * np.asarray(asked.ages_years)
         lowest, weak = self.lowest_volts[which], self._weak(which)
         result = VminOutcomes.none(len(which), asked)

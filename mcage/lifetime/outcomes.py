@@ -1,4 +1,4 @@
-"""What lives end with: records of a batch, and the costs of each life."""
+"""Results of lives: records of a batch, and the costs of each life."""
 
 import math
 from dataclasses import dataclass, fields, replace
@@ -13,13 +13,13 @@ from mcage.aging.nbti import SECONDS_PER_YEAR
 from mcage.aging.transistors import TrapLaw
 from mcage.aging.vmin import KINDS
 from mcage.costs.activity import CONVENTIONAL, Activity
-from mcage.costs.energy import Slices, energy, protected_slice
+from mcage.costs.energy import CostedSlices, energy, protected_slice
 from mcage.engines.stress import Turns, TurnsByEpoch, dvth_histogram
 from mcage.geometry import Booleans, Bytes, Floats, Integers
 from mcage.lifetime import BISECTIONS, RANKS, EndCause
 from mcage.lifetime.degradation import Degradation
 from mcage.lifetime.faults import NewFaults
-from mcage.lifetime.feasibility import FaultFreeReplays, Pace, Timing
+from mcage.lifetime.feasibility import FaultFreeReplays, Slowdowns, SlowdownTiming
 from mcage.protection.policy import ECP, Protection
 from mcage.replays.outcome import EVENTS
 from mcage.spec.cost_constants import Component, Penalties, Technology
@@ -142,7 +142,7 @@ class DegradationOutcome:
 
 @dataclass(frozen=True, eq=False)
 class WriteRates:
-    """What became of the register writes of lives; NaN for a life of zero.
+    """Shares of the kinds of register writes over lives; NaN for a life of zero.
 
     Attributes
     ----------
@@ -194,7 +194,7 @@ class FaultyEntries:
     epoch : float64[I, epochs]
         Number in each epoch; NaN after death.
     new_by_margin : int64[I, 3]
-        Cells that aging has made faulty over the life, by margin; 0 where these are not told apart.
+        Cells that aging has made faulty over the life, by margin; 0 where there is one alone.
     """
 
     at_start: Integers
@@ -212,7 +212,7 @@ class FaultyEntries:
 
 @dataclass(frozen=True, eq=False)
 class UncoveredByEpoch:
-    """What hard faults have left without cover when epochs begin; NaN after death.
+    """Words that hard faults have left without cover when epochs begin; NaN after death.
 
     Attributes
     ----------
@@ -345,7 +345,7 @@ def uncorrectable(faults: EntryFaults, needed: Booleans) -> Booleans:
 
 @dataclass(frozen=True, eq=False)
 class LifeMoments:
-    """What happened at moments that stand for whole lives.
+    """Events at moments that stand for whole lives.
 
     Attributes
     ----------
@@ -387,7 +387,7 @@ class LifeMoments:
 
 @dataclass(frozen=True, eq=False)
 class LifeOutcomes:
-    """What became of the instances of a batch in a case.
+    """Results of the instances of a batch in a case.
 
     Attributes
     ----------
@@ -396,13 +396,13 @@ class LifeOutcomes:
     degradation : DegradationOutcome
         How far transistors had shifted.
     writes : WriteRates
-        What became of register writes.
+        Shares of the kinds of register writes.
     spills : Spills
         Rows in the LDS.
     faulty_entries : FaultyEntries
         Entries that are not reliable.
     uncovered : UncoveredByEpoch
-        What hard faults have left without cover.
+        Words that hard faults have left without cover.
     uncorrectable : UncorrectableWords
         When words become uncorrectable.
     moments : LifeMoments
@@ -515,7 +515,7 @@ class Meter:
         for weight, power, reference in zip(weights, by_point[::2], by_point[1::2], strict=True):
             spent, other = spent + weight * power, other + weight * reference
         lived = (seconds != 0).any(axis=2)
-        pace = Pace.of(self.fault_free, Timing(self.technology, self.penalties))
+        pace = Slowdowns.of(self.fault_free, SlowdownTiming(self.technology, self.penalties))
         mixes, new = moments.turns, Turns(moments.kernel[:, 0], moments.weight[:, 0])
         with np.errstate(invalid="ignore"):
             return Consumption(
@@ -558,9 +558,9 @@ class Meter:
         )
 
     @cached_property
-    def _slices(self) -> Slices:
+    def _slices(self) -> CostedSlices:
         given, happens = self.fault_free, self.fault_free.happens
-        return Slices(
+        return CostedSlices(
             *(given.replays[0].technique, given.activities, happens.idle, happens.holding),
             *(self.penalties, self._protected, happens.events),
         )

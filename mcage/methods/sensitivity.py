@@ -1,4 +1,4 @@
-"""How much a result hangs on assumptions: one parameter at a time, or Sobol' indices."""
+"""How much a result depends on assumptions: one parameter at a time, or Sobol' indices."""
 
 import math
 import tomllib
@@ -32,7 +32,7 @@ from mcage.stats.survival import life_quantile, quantile_rank
 from mcage.studies.sweep.measures import MEASURES
 from mcage.variation.scenarios import CELL_6T, CELL_8T, NO_ARRAYS, on_cell, scenario
 
-# What a study varies: constants and choices, as they ship or as the user gives them.
+# Parameters of a study: constants and choices, as they ship or as the user states them.
 
 Value = float | str
 """Value of a constant or of a choice."""
@@ -375,7 +375,7 @@ def chosen(
     return [entries[name].of(spec) for name in taken]
 
 
-# What is fitted to published figures, fitted again when another constant varies.
+# Constants that are fitted to published figures, fitted again when another constant varies.
 #
 # The amplitude of an NBTI model is fitted to a delay, and the mean of Vmin to a table of faulty
 # entries. If the field constant varied and the amplitude did not, the published delay would
@@ -716,7 +716,7 @@ class Effect:
 
 
 @dataclass(frozen=True)
-class Bar:
+class TornadoBar:
     """A parameter and the effects of its settings: a bar of a tornado.
 
     Parameters
@@ -739,7 +739,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a study is of.
+    """Subject of a study.
 
     Parameters
     ----------
@@ -773,14 +773,14 @@ class OneAtATime(Answer):
         Dies that have the quantity under this setting.
     nominal_alike : bool
         Whether all of them, two or more, have the same value; never of a share.
-    bars : tuple of Bar
+    bars : tuple of TornadoBar
         Bars, the largest first.
     """
 
     nominal: Estimate
     nominal_dies: int
     nominal_alike: bool
-    bars: tuple[Bar, ...]
+    bars: tuple[TornadoBar, ...]
 
     @property
     def leaves_out(self) -> bool:
@@ -816,7 +816,7 @@ def one_at_a_time(study: SensitivityStudy, parameters: Sequence[Parameter]) -> O
     effects: dict[str, list[Effect]] = {varied.name: [] for varied in parameters}
     for (varied, value), dies in zip(settings, results, strict=True):
         effects[varied.name].append(_effect(study, value, dies, nominal))
-    bars = [Bar(varied, tuple(effects[varied.name])) for varied in parameters]
+    bars = [TornadoBar(varied, tuple(effects[varied.name])) for varied in parameters]
     return OneAtATime(
         **study.facts,
         nominal=study.estimate(nominal),
@@ -1136,14 +1136,14 @@ def _saltelli(designs: Floats) -> Floats:
     return np.where(np.isfinite(of_variance), of_variance, 0.0)  # nothing varies: no share
 
 
-# What a study is asked: which quantity, by which method, over which ranges of which constants.
+# Question of a study: which quantity, by which method, over which ranges of which constants.
 
 METHODS = ("one-at-a-time", "sobol")
 
 
 @dataclass(frozen=True)
-class Question:
-    """What a study varies, how, and of what it asks for the change.
+class SensitivityQuestion:
+    """Parameters of a study, its method, and the quantity whose change it asks for.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mcage.files.atomic import FIGURES, JSON, TABLES, kind_of_name, make_ready, whole_file
-from mcage.methods.sensitivity import Bar, Effect, OneAtATime, Sobol, Value
+from mcage.methods.sensitivity import Effect, OneAtATime, Sobol, TornadoBar, Value
 from mcage.report.figures.canvas import in_style, save
 from mcage.report.tables import Cell, Column, ResultTable, csv_of
 from mcage.spec import SweepSpec
@@ -271,7 +271,7 @@ def draw_tornado(axes: Axes, result: OneAtATime) -> None:
     axes.set_title(result.label)
 
 
-def _draw_effect(axes: Axes, y: float, height: float, bar: Bar, effect: Effect) -> None:
+def _draw_effect(axes: Axes, y: float, height: float, bar: TornadoBar, effect: Effect) -> None:
     """Draw a bar and its setting; dots follow a setting whose lives go on beyond the horizon."""
     nominal, size = bar.parameter.nominal, effect.least_difference
     words = isinstance(effect.setting, str) or isinstance(nominal, str)

@@ -99,7 +99,7 @@ Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
-class Run:
+class SteadyPass:
     """A steady pass of a kernel under a technique.
 
     Attributes
@@ -192,7 +192,7 @@ class KernelReplays:
 
     def runs(
         self, name: str, limit: int | None = PUBLISHED_LIMIT, faults: str = ""
-    ) -> dict[str, Run]:
+    ) -> dict[str, SteadyPass]:
         """Runs of a technique on all kernels, by kernel.
 
         Parameters
@@ -212,13 +212,13 @@ class KernelReplays:
 
     def _all(
         self, name: str, limit: int | None, together: tuple[str, ...]
-    ) -> dict[str, dict[str, Run]]:
+    ) -> dict[str, dict[str, SteadyPass]]:
         """Runs by scenario and kernel: each kernel is prepared once for all scenarios."""
         self._engine.check(technique(name))
         maps = {
             faults: self.fault_maps(faults) if faults else fault_free_maps() for faults in together
         }
-        runs: dict[str, dict[str, Run]] = {faults: {} for faults in together}
+        runs: dict[str, dict[str, SteadyPass]] = {faults: {} for faults in together}
         for kernel, trace in self.traces.items():
             if kernel in self._alike:
                 for faults in together:
@@ -250,10 +250,10 @@ class KernelReplays:
 
     def _run(
         self, replay: PreparedReplay, maps: NDArray[np.uint8], duties: CellDuties | None
-    ) -> Run:
+    ) -> SteadyPass:
         schedule = replay.schedule
         counters = self._engine.count(replay, maps)
-        return Run(
+        return SteadyPass(
             compressible=schedule.compressible_writes / schedule.writes,
             mispredicted=schedule.mispredicted_writes / schedule.writes,
             movs=schedule.mov_writes / schedule.writes,
@@ -381,7 +381,7 @@ class Published:
 
     @property
     def tolerance_text(self) -> str:
-        """What agrees, in words: around the printed value, or as what "about" is read."""
+        """Tolerance in words: around the printed value, or the meaning of "about"."""
         if math.isnan(self.tolerance):
             return ""
         if self.kind == "text approx" and self.low < self.high:

@@ -12,7 +12,7 @@ from mcage.aging.nbti import SECONDS_PER_YEAR, facelift
 from mcage.costs.activity import CONVENTIONAL
 from mcage.costs.energy import Energy, Slowdown, area, energy, slowdown, suav
 from mcage.geometry import COMPONENT_BITS, GCN
-from mcage.papers.kernel_replays import ALL, MEAN, ONE, ZERO, KernelReplays, Published, Run
+from mcage.papers.kernel_replays import ALL, MEAN, ONE, ZERO, KernelReplays, Published, SteadyPass
 from mcage.spec.cost_constants import Technology, load_costs
 from mcage.stats.estimates import mean
 from mcage.techniques import technique
@@ -30,7 +30,7 @@ Samples = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Measured:
-    """What mcage computes for a printed value.
+    """Result of mcage for a printed value.
 
     Attributes
     ----------
@@ -227,7 +227,7 @@ def _safe_vdd(study: KernelReplays, figure: Published, limit: int | None) -> Mea
     return Measured(max(medians, key=lambda volts: abs(figure.difference(volts))))
 
 
-def _per_die(value: Callable[[Run], NDArray[np.float64]]) -> Metric:
+def _per_die(value: Callable[[SteadyPass], NDArray[np.float64]]) -> Metric:
     """Metric that is a share of each kernel on each die."""
 
     def measure(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
@@ -316,18 +316,18 @@ def dvth_volts(duty: float) -> float:
     return float(model.dvth(rate * stressed, stressed, (1 - duty) * seconds))
 
 
-def _dvth(run: Run, which: int) -> float:
+def _dvth(run: SteadyPass, which: int) -> float:
     return dvth_volts(float(run.cells.longest[which]))
 
 
-def _delay(run: Run) -> float:
+def _delay(run: SteadyPass) -> float:
     """Increase of the switching delay by the worst transistor."""
     model = facelift()
     worst = max(_dvth(run, ZERO), _dvth(run, ONE))
     return float(delay_increase(worst, NOMINAL_VDD_VOLTS, model.vt0_volts, model.alpha))
 
 
-def _percent(value: Callable[[Run], float]) -> Metric:
+def _percent(value: Callable[[SteadyPass], float]) -> Metric:
     """Metric that is a share of each kernel."""
 
     def measure(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
@@ -337,7 +337,7 @@ def _percent(value: Callable[[Run], float]) -> Metric:
     return measure
 
 
-def _reduction(value: Callable[[Run], float]) -> Metric:
+def _reduction(value: Callable[[SteadyPass], float]) -> Metric:
     """Metric that is a reduction against the baseline of each kernel."""
 
     def measure(study: KernelReplays, figure: Published, limit: int | None) -> Measured:
@@ -372,7 +372,7 @@ def _unused_registers(study: KernelReplays, figure: Published, limit: int | None
 def _zero_duty_of_bits(bits: slice | int) -> Metric:
     """Metric that is the mean '0' duty cycle of given bits of the components, at the baseline."""
 
-    def value(run: Run) -> float:
+    def value(run: SteadyPass) -> float:
         by_bit = run.cells.of_bits[:, ZERO].reshape(GCN.components, COMPONENT_BITS)
         return float(by_bit.mean(axis=0)[bits].mean())
 

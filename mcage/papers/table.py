@@ -41,14 +41,14 @@ _ROUNDING = 1e-9
 """Largest relative difference that rounding alone can make."""
 
 NAMES = {number: name for name, number in kernel_replays.NUMBERS.items()}
-"""What people call the papers, by number."""
+"""Names of the papers, by number."""
 
 _SLIGHT = 2e-3
 """Relative difference below which a difference is not printed."""
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """A printed value and what mcage computes for it.
 
     Attributes
@@ -84,7 +84,7 @@ class Row:
         return bool(self.measured) and all(self.agrees(way) for way in self.measured)
 
 
-def reproduce(study: kernel_replays.KernelReplays, paper: str | None = None) -> list[Row]:
+def reproduce(study: kernel_replays.KernelReplays, paper: str | None = None) -> list[TableRow]:
     """Compute what a paper on register files prints, or what both print.
 
     Parameters
@@ -103,11 +103,11 @@ def reproduce(study: kernel_replays.KernelReplays, paper: str | None = None) -> 
             if metric
             else {}
         )
-        rows.append(_explained(Row(figure, measured, "", study.release), reasons))
+        rows.append(_explained(TableRow(figure, measured, "", study.release), reasons))
     return rows
 
 
-def reproduce_gpus(paper: str | None = None) -> list[Row]:
+def reproduce_gpus(paper: str | None = None) -> list[TableRow]:
     """Compute what a paper on whole GPUs prints, or what both print; nothing is replayed.
 
     Parameters
@@ -123,18 +123,18 @@ def reproduce_gpus(paper: str | None = None) -> list[Row]:
             measured: dict[Way, Measured] = (
                 {way: metric(figure, way) for way in GPU_WAYS[key]} if metric else {}
             )
-            rows.append(_explained(Row(figure, measured, "", ""), reasons))
+            rows.append(_explained(TableRow(figure, measured, "", ""), reasons))
     return rows
 
 
-def _explained(row: Row, reasons: kernel_replays.Reasons) -> Row:
+def _explained(row: TableRow, reasons: kernel_replays.Reasons) -> TableRow:
     """The row with the reason for a difference."""
     if row.agrees_always:
         return row
     return replace(row, why=reasons.why(row.figure, row.release))
 
 
-def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
+def as_json(rows: Sequence[TableRow]) -> list[dict[str, Any]]:
     """Convert rows into what JSON can hold."""
     return [
         {
@@ -163,7 +163,7 @@ def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
     ]
 
 
-def to_json(rows: Sequence[Row]) -> str:
+def to_json(rows: Sequence[TableRow]) -> str:
     """Write rows as JSON text."""
     return dumps(as_json(rows), indent=1, allow_nan=False)
 
@@ -191,7 +191,7 @@ def _plain(measured: Measured, figure: kernel_replays.Published) -> dict[str, An
     }
 
 
-def print_rows(rows: Sequence[Row], console: Console) -> None:
+def print_rows(rows: Sequence[TableRow], console: Console) -> None:
     """Print for each paper its values and mcage's, the reasons for differences, and each kernel."""
     for paper, title in (kernel_replays.PAPERS | kernel_replays.GPU_PAPERS).items():
         selected = [row for row in rows if row.figure.paper == paper]
@@ -231,7 +231,7 @@ SUBJECTS = {
     "003": ("policy", "kernel", "age; model"),
     "004": ("design", "benchmark", "structure"),
 }
-"""What the three columns before the printed value are called for papers on whole GPUs."""
+"""Headings of the three columns before the printed value, for papers on whole GPUs."""
 
 
 def headings(paper: str) -> tuple[str, ...]:
@@ -241,12 +241,12 @@ def headings(paper: str) -> tuple[str, ...]:
     return ("where", "what", *subject, "paper", *ways, "tolerance", "agrees", "why")
 
 
-def numbered_reasons(rows: Sequence[Row]) -> dict[str, int]:
+def numbered_reasons(rows: Sequence[TableRow]) -> dict[str, int]:
     """Number the reasons in the order of their first rows."""
     return {why: i + 1 for i, why in enumerate(dict.fromkeys(row.why for row in rows if row.why))}
 
 
-def cells(row: Row) -> list[str]:
+def cells(row: TableRow) -> list[str]:
     """Cells of a row of the table, without the reason."""
     figure = row.figure
     texts = [_text(row, way) for way in ways_of(figure.paper)]
@@ -265,7 +265,7 @@ def cells(row: Row) -> list[str]:
     ]
 
 
-def verdict(row: Row) -> str:
+def verdict(row: TableRow) -> str:
     """Say in a word or two whether mcage agrees."""
     if not row.measured:
         return "no answer"
@@ -291,7 +291,7 @@ _VERDICTS = {
 }
 
 
-def in_counts(rows: Sequence[Row]) -> str:
+def in_counts(rows: Sequence[TableRow]) -> str:
     """Say in a sentence how many rows have each verdict."""
     verdicts = map(verdict, rows)
     counts = Counter(_IN_PART if word.startswith(_IN_PART) else word for word in verdicts)
@@ -299,7 +299,7 @@ def in_counts(rows: Sequence[Row]) -> str:
     return f"{len(rows)} lines: {', '.join(words)}."
 
 
-def kernel_cells(rows: Sequence[Row]) -> list[list[str]]:
+def kernel_cells(rows: Sequence[TableRow]) -> list[list[str]]:
     """Lines of a table with the value of each kernel, for printed means over the kernels."""
     lines = []
     for row in rows:
@@ -327,7 +327,7 @@ KERNEL_HEADINGS = ("where", "what", "technique", "scenario", "limit", *SHORT_NAM
 """Columns of `kernel_cells` of papers on register files."""
 
 
-def kernel_headings(rows: Sequence[Row]) -> tuple[str, ...]:
+def kernel_headings(rows: Sequence[TableRow]) -> tuple[str, ...]:
     """Columns of `kernel_cells` of rows of one paper."""
     paper = rows[0].figure.paper
     if paper in kernel_replays.PAPERS:
@@ -346,7 +346,7 @@ def _way_text(way: Way) -> str:
     return "none" if way is None else str(way)
 
 
-def _text(row: Row, way: Way) -> str:
+def _text(row: TableRow, way: Way) -> str:
     if not row.measured:
         return ""
     measured = row.measured[way]

@@ -35,7 +35,7 @@ SUMMARIES: dict[str, Callable[[Sequence[float]], float]] = {
     SMALLEST: min,
     LARGEST: max,
 }
-"""What the paper prints of the fourteen kernels together."""
+"""Printed values of the fourteen kernels together."""
 
 EQUAL, PRINTED = "equal times", "printed times"
 TIMES = (EQUAL, PRINTED)

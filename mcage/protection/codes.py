@@ -36,7 +36,7 @@ MOST_CHECK_BITS = 8
 
 
 class Outcome(IntEnum):
-    """What a decoder makes of an error pattern; the larger, the worse."""
+    """Verdict of a decoder on an error pattern; the larger, the worse."""
 
     RIGHT = 0
     """No bit is wrong."""
@@ -164,7 +164,7 @@ class Code:
         return syndromes
 
     def decode(self, errors: Booleans) -> NDArray[np.int8]:
-        """What the decoder makes of error patterns.
+        """Verdicts of the decoder on error patterns.
 
         The code is linear: it does not matter which word is stored.
 

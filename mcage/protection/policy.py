@@ -1,4 +1,4 @@
-"""What protects the entries of a slice against hard faults: codes, pointers, spare entries.
+"""Protection of the entries of a slice against hard faults: codes, pointers, spare entries.
 
 Protection is a policy beside placement, storage and gating: it says which blocks of an entry a
 technique cannot use, given the faulty cells of the entry.
@@ -27,7 +27,7 @@ FORMS = (
     "none, ecp1, secded32, secded64, secded32+ecp1 or secded64+ecp1; with interleaved words as "
     "secded32x4, with spare entries as ecp1+spare8"
 )
-"""What a protection may be, in words."""
+"""Names that a protection may have, in words."""
 
 _NAME = re.compile(
     r"(?:none|(?P<ecp>ecp1)|(?P<code>secded(?:32|64))(?:x(?P<words>2|4|8|16|32|64))?(?P<also>\+ecp1)?)"
@@ -37,7 +37,7 @@ _NAME = re.compile(
 
 @dataclass(frozen=True)
 class Protection:
-    """What protects the entries of a slice.
+    """Protection of the entries of a slice.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ class Protection:
 
     @property
     def of_cells(self) -> "Protection":
-        """What of it decides which cells an entry has, and which bits they are."""
+        """The part of a protection that decides which cells and bits an entry has."""
         return Protection(self.code, self.interleave, pointers=0)
 
     def spread(self, blocks: bool) -> "Protection":

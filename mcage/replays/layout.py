@@ -270,7 +270,7 @@ def packed_bases(fault_map: Bytes, size: int) -> Integers:
 
 
 @dataclass(frozen=True)
-class Timing:
+class WindowTiming:
     """When the windows of a trace start, and where; arrays int64[windows] in allocation order."""
 
     start_cycle: Integers
@@ -326,7 +326,7 @@ class Packing:
         return tuple(int(windows.slot[windows.size == size].max()) + 1 for size in self.sizes)
 
     @cached_property
-    def _timings(self) -> dict[Places, Timing]:
+    def _timings(self) -> dict[Places, WindowTiming]:
         return {}
 
     def places(self, fault_map: Bytes) -> Places:
@@ -348,13 +348,13 @@ class Packing:
             cycles.append(self.timing(places).cycles if all(places) else np.inf)
         return np.array(cycles, dtype=np.float64) / self.trace.cycles - 1
 
-    def timing(self, places: Places) -> Timing:
+    def timing(self, places: Places) -> WindowTiming:
         """When and where windows start if so many of each size, at least one, may be open."""
         if places not in self._timings:
             self._timings[places] = self._wait(places)
         return self._timings[places]
 
-    def _wait(self, places: Places) -> Timing:
+    def _wait(self, places: Places) -> WindowTiming:
         """Start window after window at its recorded cycle, or as soon as it can.
 
         It waits for a place, for the windows before it to start, for those of other sizes to be
@@ -383,7 +383,7 @@ class Packing:
             start[window], end[window] = earliest, earliest + duration[window]
             free[size][place[window]] = end[window] + 1  # a cycle begins with allocations
         later = int(end.max() - windows.release_cycle.max())
-        return Timing(start, place, self.trace.cycles + later)
+        return WindowTiming(start, place, self.trace.cycles + later)
 
     def retimed(self, places: Places) -> Trace:
         """The trace as it runs with so many places: slots are numbers of places."""

@@ -1,4 +1,4 @@
-"""What a replay yields: event counts, cycles of cells, and events per cycle of steady replay."""
+"""Results of a replay: event counts, cycles of cells, and events per cycle of steady replay."""
 
 from dataclasses import dataclass, fields
 from enum import IntEnum
@@ -88,7 +88,7 @@ class CellTimes:
 
 
 class Event(IntEnum):
-    """What is counted per cycle of a steady replay: columns of the arrays called ``events``."""
+    """Events per cycle of a steady replay: columns of the arrays called ``events``."""
 
     REGULAR = 0
     TO_RELIABLE = 1
@@ -126,7 +126,7 @@ def events_per_cycle(replay: PreparedReplay, counters: Counters) -> Floats:
 
 
 def counted(counters: Counters) -> Integers:
-    """Those events that a fault map may change: int64[instances, COUNTED]."""
+    """Events that a fault map may change: int64[instances, COUNTED]."""
     return np.stack(
         [
             counters.regular,

@@ -27,11 +27,11 @@ from mcage.traces.model import READ, WRITE, Trace
 from mcage.traces.patterns import classify, compressible
 from mcage.version import code_digest
 
-# A replay whose placement a program of the user decides: what the program is told, in order.
+# A replay whose placement a program of the user decides: the program's input, in order.
 
 
 class Told(NamedTuple):
-    """What a program is told in a pass; arrays int64 but where another type is given.
+    """Input of a program in a pass; arrays are int64 unless another type is stated.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class Told(NamedTuple):
 
 
 def told_to(program: PlacementProgram, schedule: Schedule) -> Told:
-    """What a program is told in each pass of a schedule.
+    """Input of a program in each pass of a schedule.
 
     Raises
     ------
@@ -127,7 +127,7 @@ def _signed(lanes: Words) -> Integers:
 
 
 def _events(trace: Trace, with_reads: bool) -> tuple[Bytes, Integers, Integers]:
-    """Kind, window or write, and cycle of the events that a program is told of."""
+    """Kind, window or write, and cycle of the events that are the input of a program."""
     is_write, is_read = trace.kind == WRITE, trace.kind == READ
     window = trace.window_of_event()
     which = np.where(is_write, np.cumsum(is_write) - 1, window).astype(np.int64)
@@ -270,12 +270,12 @@ class ProgrammedReplay(PreparedReplay):
 
     @property
     def passes(self) -> int:
-        """One; how many passes it takes until duties settle is told with them."""
+        """One; the duty cycles say how many passes they took to settle."""
         return 1
 
     @cached_property
     def told(self) -> Told:
-        """What the program is told in each pass."""
+        """Input of the program in each pass."""
         return told_to(self.program, self.schedule)
 
     @property

@@ -1,4 +1,4 @@
-"""What a replay needs of a trace and no instance changes: computed once per trace and technique.
+"""Properties of a trace that no instance changes: computed once per trace and technique.
 
 A write's compression state, the time at which its register is written next, what it stores and in
 which cells: none of that depends on where the register lives, hence not on the fault map.
@@ -166,7 +166,7 @@ def _next_of_each(group: Integers, chosen: Booleans) -> Integers:
 
 @dataclass(frozen=True, eq=False)
 class Writes:
-    """What the writes of a trace are; arrays of writes are in trace order, and nobody changes them.
+    """Writes of a trace; arrays are in the order of the trace, and nobody changes them.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What a write leaves in the cells of its home: bits, cells overwritten, cells powered."""
+"""Effect of a write on the cells of its home: bits, cells overwritten, cells powered."""
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -136,7 +136,7 @@ def check_bits_of(stored: StoredValues, code: Code) -> StoredValues:
     Parameters
     ----------
     stored : StoredValues
-        What writes store.
+        Stored bits of each write.
     code : Code
         Code of each word: a component, or a pair of components.
 

@@ -62,7 +62,7 @@ def lives_of(case: xr.Dataset) -> CaseLives:
 
 
 SLOWDOWN_VARIABLES = ("life_years", "end_cause", "slowdown_new", "epoch_slowdown")
-"""What tells how slices become slower with age."""
+"""Variables that show how slices become slower with age."""
 
 
 def slowdown_by_age(case: xr.Dataset) -> tuple[Floats, Floats]:
@@ -303,7 +303,7 @@ SAME_NUMBER = 1e-9
 
 @dataclass(frozen=True)
 class Condition:
-    """What cases must fulfil to be shown.
+    """Conditions that cases must fulfil to be shown.
 
     Parameters
     ----------
@@ -450,7 +450,7 @@ def summarized(
     summarize: Callable[[xr.Dataset], Summary],
     conditions: Sequence[Condition] = (),
 ) -> Summary:
-    """What a function says of the cases of a file that fulfil all conditions.
+    """Results of a function for the cases of a file that fulfil all conditions.
 
     Parameters
     ----------

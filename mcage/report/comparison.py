@@ -209,10 +209,10 @@ def _at_age(epoch_values: Floats, ends_years: Floats, age_years: Floats) -> Floa
 # The table of a comparison: a line for each quantity of two cases, and what one gains.
 
 NOTE = "dVth, spill rate, energy: on dies that worked at all under A and B"
-"""What must be known of the quantities of sweeps."""
+"""Variables that the quantities of sweeps need."""
 
 NOTE_ON_STUDIES = "lives are counted up to the horizon"
-"""What must be known of the quantities of other studies."""
+"""Variables that the quantities of other studies need."""
 
 
 @dataclass(frozen=True)
@@ -596,7 +596,7 @@ def pairs_of(comparisons: Sequence[FileComparison]) -> list[Pair]:
 
 
 def title_of(comparisons: Sequence[FileComparison]) -> str:
-    """What is compared, on which instances, and in what the specs differ."""
+    """Compared quantities, their instances, and the differences of the specs."""
     first = comparisons[0]
     lines = [f"A: {first.first}"]
     for of in comparisons:

@@ -1,4 +1,4 @@
-"""What commands do with results files, as functions: compare, merge, verify and others."""
+"""Commands on results files as functions: compare, merge, verify and others."""
 
 import os
 from collections.abc import Callable
@@ -163,7 +163,7 @@ def verify(file: PathLike, say: Callable[[str], None] | None = None) -> list[str
     file : str or path
         Results file, shard, or shard folder.
     say : callable, optional
-        Is told each line as soon as it is known.
+        Receives each line as soon as it is known.
 
     Returns
     -------

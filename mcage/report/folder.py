@@ -32,7 +32,7 @@ from mcage.report.cases import (
 from mcage.report.figures import against, pareto
 from mcage.report.figures.canvas import WIDTHS_MM, AbsentFigure, Plot, ReportFigure, save
 from mcage.report.notes import notes_on
-from mcage.report.page import Shown, Source, Study, drawing_of, page_of
+from mcage.report.page import PageFigure, PageSource, StudySection, drawing_of, page_of
 from mcage.report.presentation import Summary, presentation_of, sheet_of
 from mcage.report.tables import ResultTable, csv_of, renamed_in
 from mcage.results.axes import said
@@ -184,7 +184,7 @@ FORMATS = ("pdf", "png")
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """What a report shows of its files, and how.
+    """Content and look of a report.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ def write_report(
     options : ReportOptions
         What it shows of them.
     say : callable
-        Is told of each figure that has been drawn.
+        Receives the name of each figure that has been drawn.
 
     Raises
     ------
@@ -338,7 +338,7 @@ class _Report:
     options : ReportOptions
         What is shown of them.
     say : callable
-        Is told of each figure.
+        Receives the name of each figure.
     """
 
     def __init__(
@@ -361,9 +361,9 @@ class _Report:
         alike = len({path.name for path in headers}) < len(headers)
         self._shown = {path: str(path) if alike else path.name for path in headers}
 
-    def study(self, paths: Sequence[Path]) -> Study:
+    def study(self, paths: Sequence[Path]) -> StudySection:
         """Write the files of a study, and return its section of the page."""
-        rows: dict[str, list[Shown]] = {}
+        rows: dict[str, list[PageFigure]] = {}
         sources = []
         for path in paths:
             self._folder(path).mkdir(exist_ok=True)
@@ -389,12 +389,12 @@ class _Report:
             links.append(f"{name}-{number}.csv" if number > 1 else f"{name}.csv")
             (self._place / links[-1]).write_text(csv_of(part), encoding="utf-8")
         figures = tuple(map(tuple, rows.values()))
-        return Study(study, tuple(sources), table, tuple(links), cases, figures)
+        return StudySection(study, tuple(sources), table, tuple(links), cases, figures)
 
-    def _source(self, path: Path, results: xr.Dataset, spec_name: str) -> Source:
-        """What the page says about a results file."""
+    def _source(self, path: Path, results: xr.Dataset, spec_name: str) -> PageSource:
+        """Text of the page about a results file."""
         header = self._headers[path]
-        return Source(
+        return PageSource(
             name=self._shown[path],
             header=header,
             words=presentation_of(header).words(header, results),
@@ -405,7 +405,7 @@ class _Report:
 
     @property
     def _selection(self) -> tuple[str, ...]:
-        """What is said of cases that are left out."""
+        """Note on cases that are left out."""
         conditions = " and ".join(map(str, self._options.where))
         return (f"Only cases with {conditions} are shown.",) if conditions else ()
 
@@ -449,7 +449,7 @@ class _Report:
             )
         return shown.table_of([row for rows in lines.values() for row in rows]), tuple(cases)
 
-    def _figures(self, path: Path, results: xr.Dataset) -> Iterator[Shown]:
+    def _figures(self, path: Path, results: xr.Dataset) -> Iterator[PageFigure]:
         """Write the figures of a results file, and yield them for the page."""
         number = self._number(path)
         file = self._shown[path] if len(self._headers) > 1 else ""
@@ -469,12 +469,12 @@ class _Report:
             drawn.add(figure.name)
             self._say(f"{self._shown[path]}: {figure.title}")
             if isinstance(figure, AbsentFigure):
-                yield Shown(figure.name, figure.title, figure.reason, number, file)
+                yield PageFigure(figure.name, figure.title, figure.reason, number, file)
                 continue
             for page in figure.pages(sheet):
                 links = tuple(self._write(page, path))
                 drawing = drawing_of(page, f"f{number}")
-                yield Shown(page.name, page.title, page.caption, number, file, drawing, links)
+                yield PageFigure(page.name, page.title, page.caption, number, file, drawing, links)
 
     def _write(self, figure: ReportFigure, path: Path) -> Iterator[tuple[str, str]]:
         """Write a figure and its numbers, and yield the format and the path of each file."""

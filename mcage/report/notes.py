@@ -83,7 +83,7 @@ def notes_on(path: Path, header: Header, heeds_dies: bool = False) -> list[str]:
 
 
 def caveats_of(header: Header, path: Path | None = None, heeds_dies: bool = False) -> list[str]:
-    """What must be said wherever results are shown, also where there is no file to name.
+    """Caveats that belong wherever results are shown, also where there is no file to name.
 
     Parameters
     ----------

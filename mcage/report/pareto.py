@@ -63,10 +63,10 @@ LIKELY = 1.0 - CONFIDENCE
 """Probability from which a case is shown to people unasked."""
 
 
-# What a case may be chosen by: measures, variables and numbers of its study, and its area.
+# Objectives of cases: measures, variables and numbers of their study, and the area.
 
 DIRECTIONS: dict[str, Better] = {"min": "less", "max": "more"}
-"""What is better, by the word that follows a colon."""
+"""Better direction, by the word that follows a colon."""
 
 
 @lru_cache(maxsize=1024)
@@ -114,7 +114,7 @@ AREA = Measure(
     kind="number",
     better="less",
 )
-"""What a case costs besides, where its technique and the constants of its costs are known."""
+"""Further costs of a case, where its technique and the constants of its costs are known."""
 
 
 def _is_mean(measure: Measure) -> bool:
@@ -340,7 +340,7 @@ class Front:
 
     @property
     def population(self) -> str:
-        """Of how many dies numbers are."""
+        """Population of the numbers: how many instances, and of how many chips."""
         chips = f" of {self.groups:,} chips" if self.groups < self.instances else ""
         return f"{self.instances:,} instances per case{chips}"
 
@@ -527,7 +527,7 @@ def _checked(headers: Mapping[Path, Header], allowed: Sequence[str]) -> dict[Pat
 
 
 class _Values(NamedTuple):
-    """What a case of a file is worth on the common instances.
+    """Objectives of a case of a file on the common instances.
 
     ``values`` has those of each objective, float64[instance]; of numbers of the case, float64.
     """

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from mcage.report.figures.canvas import AbsentFigure, Plot, Sheet
 
 Assumptions = list[tuple[str, str]]
-"""What each is about, and what is assumed."""
+"""Subject of each study, and its assumptions."""
 
 LEFT_OUT = "hot-carrier injection, breakdown of the gate oxide and electromigration"
-"""What ages a transistor besides, and no study simulates."""
+"""Further aging of transistors that no study simulates."""
 
 INTERVALS = (
     "Intervals",
@@ -35,7 +35,7 @@ INTERVALS = (
     "far the sample may be off, not how far the model may be, and are not corrected for the "
     "number of comparisons.",
 )
-"""What all intervals of a report are."""
+"""Meaning of all intervals of a report."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Words:
 
 
 class Summary(dict[str, Any]):
-    """What a table says of a case, by key, and as attributes.
+    """Content of a table about a case, by key, and as attributes.
 
     Its keys are the names of the case along the axes; those of the measures of the study, each with
     an `Estimate`, a number, or None where it does not apply; and what the study adds.
@@ -90,7 +90,7 @@ class Presentation:
     """
 
     instances: ClassVar[str] = "instances"
-    """What the instances are, in the plural."""
+    """Name of the instances, in the plural."""
 
     along: ClassVar[tuple[str, ...]] = ()
     """Further dimensions of which its table has a line for each place."""
@@ -139,11 +139,11 @@ class Presentation:
         ]
 
     def added(self, case: Case) -> dict[str, Any]:
-        """What a summary says besides the measures of a case, by key."""
+        """Content of a summary besides the measures of a case, by key."""
         return {} if math.isnan(case.horizon_years) else {"horizon_years": case.horizon_years}
 
     def _said(self, there: Sequence[Measure], case: Case) -> dict[str, Any]:
-        """What measures say of a case; of those with an axis of their own, at each place of it."""
+        """Estimates of a case by its measures, at each place of an axis of their own."""
         horizon = case.horizon_years
         of_case: dict[str, Any] = {}
         for measure in self.measures:
@@ -270,7 +270,7 @@ class Presentation:
         )
 
     def sentence(self, summary: Summary) -> str:
-        """What the measures that a narrow table shows say of a case, in a sentence."""
+        """Measures of a case that a narrow table shows, in a sentence."""
         horizon = summary.get("horizon_years", math.nan)
         shown = [measure for measure in self.columns([summary]) if measure.heading]
         said = (
@@ -291,7 +291,7 @@ class Presentation:
 
 
 def lines_along(results: xr.Dataset, dims: Sequence[str]) -> Iterator[dict[str, str | float]]:
-    """What each line of a table is called along some dimensions, in the order of the file."""
+    """Name of each line of a table along some dimensions, in the order of the file."""
     of_dims = []
     for dim in dims:
         unit = results[dim].attrs.get("units", "1")

@@ -1,4 +1,4 @@
-"""What users of mcage cite: mcage itself, and the papers that a study rests on."""
+"""Citations for users of mcage: mcage itself, and the papers that a study rests on."""
 
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 TITLE = "mcage: Monte Carlo aging and fault analyzer for GPU register files"
 AUTHORS = "The mcage maintainers"
 YEAR = 2026
-"""Of this version."""
+"""Year of this version."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -249,7 +249,7 @@ def _rank(value: Number | str | None) -> tuple[str, Number]:
 
 
 Line = Mapping[str, Any]
-"""What a line of a table says, by key: texts, numbers, estimates, None where one does not apply."""
+"""Line of a table, by key: texts, numbers, estimates, None where one does not apply."""
 
 
 def _plain(value: Any) -> str:

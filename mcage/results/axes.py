@@ -57,7 +57,7 @@ class Axis:
         Whether labels and tables for people have its value: in any file, only where cases of the
         file differ in it, or never, since another axis says it.
     derived : bool
-        Whether other axes decide its value, so that no case is told apart by it alone.
+        Whether other axes decide its value, so that it alone distinguishes no cases.
     moves : tuple of str
         Axes of names that change with it, such as the environment with its temperature. Along it,
         all other axes tell curves apart.
@@ -115,7 +115,7 @@ def differing(axes: Iterable[Axis], points: Sequence[Point]) -> tuple[Axis, ...]
 
 
 def identity(point: Point, axes: Iterable[Axis]) -> frozenset[tuple[str, Value]]:
-    """What makes a case the same in two files, whose specs are compared beside it."""
+    """Properties by which a case is the same in two files, whose specs are compared separately."""
     names = {axis.name for axis in axes if not axis.derived and not axis.of_spec}
     return frozenset((name, value) for name, value in point.items() if name in names)
 

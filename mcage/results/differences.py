@@ -65,7 +65,7 @@ class Difference:
 
 
 class Digest(str):
-    """What a spec says of a program: its digest, or another fact about it."""
+    """Fact about a program in a spec: its digest, or another one."""
 
 
 def digests_apart(first: str, second: str) -> list[str]:

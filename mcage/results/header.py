@@ -152,8 +152,8 @@ class Header(ABC):
     """Command line that computes the study, but for spec and output; empty where there is none."""
 
     axes: ClassVar[tuple[Axis, ...]] = ()
-    """What its cases differ by. By default, the coordinates of its cases, or its dimensions of
-    texts, are its axes."""
+    """Axes by which its cases differ. By default, these are the coordinates of its cases, or its
+    dimensions of texts."""
 
     measures: ClassVar[tuple[Measure, ...]] = ()
     """Numbers that the study says of each of its cases; those that may stop it among them."""
@@ -223,12 +223,12 @@ class Header(ABC):
     @property
     @abstractmethod
     def variables(self) -> tuple[Variable, ...]:
-        """What the study computes. Shards hold these, with fewer instances."""
+        """Variables that the study computes. Shards hold these, with fewer instances."""
 
     @property
     @abstractmethod
     def coordinates(self) -> tuple[Coordinate, ...]:
-        """What labels the variables, with a scale for each dimension."""
+        """Coordinates of the variables, with a scale for each dimension."""
 
     @property
     def case_dims(self) -> tuple[str, ...]:
@@ -238,7 +238,7 @@ class Header(ABC):
 
     @property
     def quantities(self) -> Mapping[str, Quantity]:
-        """What a stopping rule may be about: measures, or of none, the mean of any variable."""
+        """Quantities of a stopping rule: measures, or without any, the mean of any variable."""
         labels = {c.variable.name: c.values for c in self.coordinates}
         if any(measure.stops for measure in self.measures):
             return quantities_of(
@@ -390,7 +390,7 @@ class DeclaredHeader(Header):
 
 
 INSTANCE = Variable("instance", ("instance",), "int64", "1", "instance")
-"""What all results files label their instances with."""
+"""Coordinates of the instances in all results files."""
 
 
 AnyClass = TypeVar("AnyClass", bound=type)

@@ -43,10 +43,10 @@ Form = Literal["mean", "bounds", "age", "percent", "short"]
 beyond the horizon; or without its interval, in percent with the sign, or in the name's unit."""
 
 Unknown = Literal["left out", "decides"]
-"""What becomes of the estimate where the value of an instance that works is not known (NaN)."""
+"""Rule for the estimate where the value of an instance that works is not known (NaN)."""
 
 Said = Estimate | float | int | None
-"""What a measure says of a case; None where it does not apply."""
+"""Estimate of a measure for a case; None where it does not apply."""
 
 
 class Case(Mapping[str, Any]):
@@ -236,7 +236,7 @@ class Measure:
         return (0.0, horizon_years) if self.form == "age" else None
 
     def estimate(self, case: Any, horizon_years: float) -> Said:
-        """What it says of a case."""
+        """Estimate for a case."""
         if self.estimator is not None:
             return self.estimator(case)
         if self.kind == "number":
@@ -354,7 +354,7 @@ def cases_of(
                 yield Case(arrays, of_case | {first: at}, of_case, spec_toml, elsewhere)
 
 
-# What a campaign may be stopped by.
+# Stopping a campaign.
 
 
 def quantities_of(
@@ -364,7 +364,7 @@ def quantities_of(
     variables: Iterable[Variable],
     spec_toml: str = "",
 ) -> dict[str, Quantity]:
-    """What declared measures let a campaign be stopped by, in each of its cases.
+    """Quantities of declared measures that can stop a campaign, in each of its cases.
 
     Of a measure with an axis, its number at the last place decides.
 

@@ -39,7 +39,7 @@ _looked_through: dict[str, dict[str, Any]] = {}
 
 
 class VerifiedFile:
-    """What a file holds, and checks that end with a `UserError` naming file and place.
+    """Content of a file, and checks that end with a `UserError` naming file and place.
 
     Parameters
     ----------

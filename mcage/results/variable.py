@@ -1,4 +1,4 @@
-"""What the arrays of a results file are: variables that a study computes, and their coordinates."""
+"""Arrays of a results file: variables that a study computes, and their coordinates."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from mcage.stats.estimates import Estimate, with_bounds
 from mcage.stats.survival import Precision, mean_precision
 
 Better = Literal["less", "more", ""]
-"""What is better of two values; empty where that depends."""
+"""Better direction of a value; empty where that depends."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def dimension_sizes(coordinates: Iterable[Coordinate]) -> dict[str, int]:
     return {scale.variable.name: len(scale.values) for scale in coordinates if scale.is_scale}
 
 
-# What a campaign may be stopped by: a quantity, and how precisely some instances tell it.
+# Stopping a campaign: a quantity, and how precisely some instances estimate it.
 
 Sample = Mapping[str, NDArray[Any]]
 """Variables of some instances, with the dimensions that the study declares."""

@@ -16,7 +16,7 @@ import h5py
 import numpy as np
 import numpy.typing as npt
 
-from mcage.files.atomic import Kind
+from mcage.files.atomic import FileKind
 from mcage.files.hdf5 import write_hdf5
 from mcage.results.header import SCHEMA_VERSION, Header
 from mcage.results.variable import Coordinate, Variable, dimension_sizes
@@ -228,7 +228,7 @@ def checksum_of(sums: Arrays) -> str:
 
 
 def write_results(
-    path: Path, header: Header, pieces: Iterable[Arrays], over: Kind | None = None
+    path: Path, header: Header, pieces: Iterable[Arrays], over: FileKind | None = None
 ) -> None:
     """Write the results of a campaign; ``path`` appears once the file is whole.
 

@@ -13,7 +13,13 @@ from mcage.files.inputs import PathLike, listed, named_file
 from mcage.geometry import Bytes, SliceGeometry
 from mcage.replays.prepare import prepare
 from mcage.single_runs.replay import load_fault_maps, parse_delta_limit
-from mcage.soft_errors.ace import Placed, TechniqueAce, placed, shares_of_places, vulnerability
+from mcage.soft_errors.ace import (
+    PlacedWrites,
+    TechniqueAce,
+    placed,
+    shares_of_places,
+    vulnerability,
+)
 from mcage.soft_errors.stuck import StuckCells, load_stuck_cells, wrong_reads
 from mcage.stats.estimates import plain
 from mcage.techniques import technique as named_technique
@@ -126,7 +132,7 @@ def _by(names: dict[str, Any], ace: TechniqueAce, by: str) -> Iterator[dict[str,
         yield names | {by: place, "avf": avf}
 
 
-def _figures(where: Placed, ace: TechniqueAce, reads_first: bool) -> dict[str, Any]:
+def _figures(where: PlacedWrites, ace: TechniqueAce, reads_first: bool) -> dict[str, Any]:
     whole = vulnerability(where.schedule.trace, ace.needs)
     shares = shares_of_places(where, ace.needs)
     return {
@@ -141,7 +147,7 @@ def _figures(where: Placed, ace: TechniqueAce, reads_first: bool) -> dict[str, A
     }
 
 
-def _stuck(where: Placed, ace: TechniqueAce, cells: StuckCells) -> dict[str, Any]:
+def _stuck(where: PlacedWrites, ace: TechniqueAce, cells: StuckCells) -> dict[str, Any]:
     """Reads of the stuck cells of an instance."""
     wrong = wrong_reads(where, ace.needs, cells)
     return {

@@ -19,8 +19,8 @@ the values of all lanes, so that nothing is ACE between a last read and the next
 lane survives that write: the rule of published figures that follow registers, not lanes.
 
 **Passes.** A trace repeats, but no value is read in the next pass: all windows are released with
-their wavefronts, at the latest at the end of a pass, and what a window reads before it has written
-it is nobody's value.
+their wavefronts, at the latest at the end of a pass, and reads before
+the first write are not counted.
 """
 
 import dataclasses
@@ -60,7 +60,7 @@ RECORD_BYTES = COMPONENT_BYTES + 1
 
 @dataclass(frozen=True, eq=False)
 class Needs:
-    """What of each written value somebody still needs, and until when.
+    """Bits of each written value that are still needed, and until when.
 
     A value is what a register holds between a write of it and the next. Its lanes are of two
     kinds: those of column 0 are read for the last time before the next write; those of column 1
@@ -206,7 +206,7 @@ def vulnerability(trace: Trace, needs: Needs) -> Vulnerability:
 
 
 @dataclass(frozen=True, eq=False)
-class Placed:
+class PlacedWrites:
     """Where each write of a trace lands, in every pass of a steady replay.
 
     Attributes
@@ -232,7 +232,7 @@ class Placed:
         return len(self.entry) * self.schedule.cycles
 
 
-def placed(replay: PreparedReplay, fault_map: Bytes | None = None) -> Placed:
+def placed(replay: PreparedReplay, fault_map: Bytes | None = None) -> PlacedWrites:
     """Find where each write lands under a technique.
 
     Parameters
@@ -265,7 +265,7 @@ def placed(replay: PreparedReplay, fault_map: Bytes | None = None) -> Placed:
     )
 
 
-def placed_on_maps(replay: RedirectedReplay, fault_maps: Bytes) -> list[Placed]:
+def placed_on_maps(replay: RedirectedReplay, fault_maps: Bytes) -> list[PlacedWrites]:
     """Find where each write lands under a redirecting technique, on many fault maps at once.
 
     Parameters
@@ -279,10 +279,12 @@ def placed_on_maps(replay: RedirectedReplay, fault_maps: Bytes) -> list[Placed]:
     writes = np.arange(homes.entry.shape[1])
     entry = homes.entry.reshape(len(fault_maps), -1, len(writes)).astype(np.int64)
     block = homes.block.reshape(entry.shape).astype(np.int64)
-    return [Placed(replay.schedule, writes, *of_map) for of_map in zip(entry, block, strict=True)]
+    return [
+        PlacedWrites(replay.schedule, writes, *of_map) for of_map in zip(entry, block, strict=True)
+    ]
 
 
-def _in_windows(schedule: Schedule, layout: Layout) -> Placed:
+def _in_windows(schedule: Schedule, layout: Layout) -> PlacedWrites:
     registers = schedule.window * schedule.geometry.entries + schedule.reg
     registers[schedule.in_table] = -1
     register, of_write = np.unique(registers, return_inverse=True)
@@ -292,10 +294,10 @@ def _in_windows(schedule: Schedule, layout: Layout) -> Placed:
     )
     entry[:, register < 0] = IN_TABLE
     entry, home = np.unique(entry, axis=1, return_inverse=True)
-    return Placed(schedule, home.reshape(-1)[of_write], entry, np.zeros_like(entry))
+    return PlacedWrites(schedule, home.reshape(-1)[of_write], entry, np.zeros_like(entry))
 
 
-def _packed(replay: PackedReplay, fault_map: Bytes) -> Placed:
+def _packed(replay: PackedReplay, fault_map: Bytes) -> PlacedWrites:
     packing = replay.packing
     places = packing.places(fault_map)
     if not all(places):
@@ -349,7 +351,7 @@ def _total(places: Integers, cycles: Integers, count: int) -> Integers:
     return np.bincount(places, weights=cycles, minlength=count).astype(np.int64)
 
 
-def byte_times(placed: Placed, needs: Needs) -> Integers:
+def byte_times(placed: PlacedWrites, needs: Needs) -> Integers:
     """ACE time of each byte of the register file under a technique.
 
     All eight bits of a byte are needed alike, with a single exception: of the fifth byte of a
@@ -357,7 +359,7 @@ def byte_times(placed: Placed, needs: Needs) -> Integers:
 
     Parameters
     ----------
-    placed : Placed
+    placed : PlacedWrites
         Where values lie. What lies in the compression table, the LDS or memory is not in the file.
     needs : Needs
         Of ``placed.schedule.trace``.
@@ -422,7 +424,7 @@ PLACES = {"file": NOWHERE + 1, "table": IN_TABLE, "lds": IN_LDS, "memory": IN_ME
 """Where values lie: an entry of the register file, the compression table, the LDS, memory."""
 
 
-def shares_of_places(placed: Placed, needs: Needs) -> dict[str, float]:
+def shares_of_places(placed: PlacedWrites, needs: Needs) -> dict[str, float]:
     """Shares of the ACE time of all lanes by where values lie, as in `PLACES`; their sum is 1.
 
     NaN where nobody needs any value.
@@ -439,7 +441,7 @@ class TechniqueAce:
 
     Attributes
     ----------
-    placed : Placed
+    placed : PlacedWrites
         Where values lie.
     needs : Needs
         Until when they are needed.
@@ -447,12 +449,12 @@ class TechniqueAce:
         As of `byte_times`.
     """
 
-    placed: Placed
+    placed: PlacedWrites
     needs: Needs
     times: Integers
 
     @classmethod
-    def of(cls, placed: Placed, *, reads_first: bool = False, by_lane: bool = True) -> Self:
+    def of(cls, placed: PlacedWrites, *, reads_first: bool = False, by_lane: bool = True) -> Self:
         """ACE time of values that lie somewhere; keywords as of `needs_of`."""
         needs = needs_of(placed.schedule.trace, reads_first=reads_first, by_lane=by_lane)
         return cls(placed, needs, byte_times(placed, needs))

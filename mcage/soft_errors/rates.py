@@ -141,7 +141,7 @@ def upsets(node: str = "28nm", vdd_volts: float | None = None, **changed: float)
     return Upsets(values["fit_per_mbit"] * more, sizes)
 
 
-# What falls into a word, and what becomes of it.
+# Upsets of a word, and their fates.
 
 
 @lru_cache(maxsize=256)
@@ -267,7 +267,7 @@ def differing_by_default() -> float:
 
 
 class FateOfWords(NamedTuple):
-    """What becomes of words with so many hard faults while so many of these differ.
+    """Fates of words by the number of their hard faults and by how many of these differ.
 
     Attributes
     ----------
@@ -296,7 +296,7 @@ class FateOfWords(NamedTuple):
 def fates_of_words(
     cells: Upsets, code: Code | None, interleave: int, data_bits: int, columns: int
 ) -> tuple[FateOfWords, ...]:
-    """What becomes of words with 0 ... `columns` - 1 hard faults; arguments as of `soft_errors`."""
+    """Fates of words with 0 ... `columns` - 1 hard faults; arguments as of `soft_errors`."""
     bits = code.bits if code else data_bits
     fates = []
     for hard in range(columns):

@@ -22,7 +22,7 @@ from mcage.files.inputs import MIB, UnreadableFileError, read_regular
 from mcage.geometry import COMPONENT_BITS, Booleans, Integers, SliceGeometry
 from mcage.random import stream_key
 from mcage.replays.schedule import writes_of
-from mcage.soft_errors.ace import RECORD_BYTES, Needs, Placed
+from mcage.soft_errors.ace import RECORD_BYTES, Needs, PlacedWrites
 from mcage.traces.model import WRITE
 from mcage.traces.patterns import wc_bytes
 
@@ -63,7 +63,7 @@ def drawn_values(seed: int, instance: int, cell: Integers) -> Booleans:
 
 
 class _Stored(NamedTuple):
-    """What writes leave in a cell.
+    """Content of a cell after each write.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class _Stored(NamedTuple):
     bit: Booleans
 
 
-def _stored(placed: Placed, writes: Integers, block: Integers, bit: int) -> _Stored:
+def _stored(placed: PlacedWrites, writes: Integers, block: Integers, bit: int) -> _Stored:
     """Bits that writes leave in the cell with number `bit` of their entry."""
     schedule, stored = placed.schedule, placed.schedule.stored_values
     geometry, technique = schedule.geometry, schedule.technique
@@ -103,7 +103,7 @@ def _stored(placed: Placed, writes: Integers, block: Integers, bit: int) -> _Sto
 
 @dataclass(frozen=True)
 class WrongReads:
-    """What stuck cells do to the reads of a trace, on the mean over the passes.
+    """Effect of stuck cells on the reads of a trace, as a mean over the passes.
 
     Attributes
     ----------
@@ -120,12 +120,12 @@ class WrongReads:
     differing: float
 
 
-def wrong_reads(placed: Placed, needs: Needs, stuck: StuckCells) -> WrongReads:
+def wrong_reads(placed: PlacedWrites, needs: Needs, stuck: StuckCells) -> WrongReads:
     """Find out which reads see what a stuck cell gives.
 
     Parameters
     ----------
-    placed : Placed
+    placed : PlacedWrites
         Where values lie. Cells that the technique avoids, and values outside of the file, do no
         harm.
     needs : Needs
@@ -160,7 +160,7 @@ def wrong_reads(placed: Placed, needs: Needs, stuck: StuckCells) -> WrongReads:
     )
 
 
-def _needed_cycles(placed: Placed, needs: Needs, writes: Integers, bit: int) -> Integers:
+def _needed_cycles(placed: PlacedWrites, needs: Needs, writes: Integers, bit: int) -> Integers:
     """For how long somebody needs the bit of each write in a cell: int64[n]."""
     lanes, cycles = needs.lanes[writes], needs.cycles[writes]
     has_lane = lanes >> np.uint64(bit // COMPONENT_BITS) & np.uint64(1) == 1

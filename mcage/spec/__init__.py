@@ -1,4 +1,4 @@
-"""What a sweep computes: its spec, from TOML and to TOML, its digest and its cases.
+"""The sweep: its spec, from TOML and to TOML, its digest and its cases.
 
 The keys stand in `mcage.spec.sections`; every value is checked where
 it enters, and past this border all values are trusted.

@@ -223,7 +223,7 @@ class Technology:
 
 @dataclass(frozen=True)
 class Penalty:
-    """What an event costs in time.
+    """Time that an event costs.
 
     Attributes
     ----------
@@ -256,7 +256,7 @@ class Penalties:
 
 
 @dataclass(frozen=True)
-class Costs:
+class CostConstants:
     """All constants of energy, area and slowdown.
 
     Attributes
@@ -308,7 +308,7 @@ _SHAPE = ("entries", "components", "block_components")
 _Numbers = TypeVar("_Numbers", Component, LowVdd)
 
 
-def load_costs(source: Path | dict[str, Any] | None = None) -> Costs:
+def load_costs(source: Path | dict[str, Any] | None = None) -> CostConstants:
     """Read the constants that mcage ships, or user-defined ones of the same form.
 
     Parameters
@@ -329,7 +329,7 @@ def load_costs(source: Path | dict[str, Any] | None = None) -> Costs:
 
 
 @cache
-def _shipped() -> Costs:
+def _shipped() -> CostConstants:
     """Constants that mcage ships; what reads results asks for them case by case."""
     path = Path(str(files("mcage") / "data" / "costs.toml"))
     return _costs(read_toml(path), path.name)
@@ -360,7 +360,7 @@ def _statuses(table: dict[str, Any]) -> Iterator[str]:
         yield from [status] if isinstance(status, str) else _statuses(entry)
 
 
-def _costs(tables: dict[str, Any], where: str) -> Costs:
+def _costs(tables: dict[str, Any], where: str) -> CostConstants:
     missing = [name for name in _NEEDED if name not in tables]
     if missing:
         raise UserError(f"{where}: [{missing[0]}] is missing")
@@ -368,7 +368,7 @@ def _costs(tables: dict[str, Any], where: str) -> Costs:
     if not names:
         raise UserError(f"{where}: no technology in it, such as [32nm]")
     geometry = _geometry(tables["geometry"], where) if "geometry" in tables else GCN
-    return Costs(
+    return CostConstants(
         technologies={
             name: _technology(tables[name], geometry, f"{where}, [{name}") for name in names
         },

@@ -1,4 +1,4 @@
-"""What specs are made of: keys, each with its option and its use, sections, and whole specs.
+"""Parts of specs: keys, each with its option and its use, sections, and whole specs.
 
 What a key says beside its range stands in the annotation of its field, such as
 `Option("--epochs N")` in that of `Life.epochs`: the option that sets it, and when it is of no use.
@@ -104,7 +104,7 @@ class RunsCode:
 
 
 PLUG_IN = RunsCode(is_plugin)
-"""Of keys that name techniques, models or policies, those of users as ``module:NAME``."""
+"""Use of keys that name techniques, models or policies, those of users as ``module:NAME``."""
 
 
 def code_in(
@@ -181,7 +181,7 @@ class Key:
 
     @property
     def metavar(self) -> str | None:
-        """What stands for the value in the help."""
+        """Placeholder of the value in the help."""
         return self.option.usage.partition(" ")[2] or None
 
     @property
@@ -196,7 +196,7 @@ class Key:
 
     @property
     def type(self) -> type:
-        """What the command line reads: ``bool``, ``int``, ``float``, or else text."""
+        """Type that the command line reads: ``bool``, ``int``, ``float``, or else text."""
         if "/" in self.flags:
             return bool
         kind, *others = self.types - {tuple}
@@ -345,7 +345,7 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
-# What is wrong with a spec, in one line that names the key, the value and what is right.
+# Errors of a spec, in one line that names the key, the value and what is right.
 
 _NO_ENVIRONMENT_TABLE = (
     "unknown key 'environment'; give the operating points of an environment as "
@@ -433,7 +433,7 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
     return inner_section(annotation) or next(filter(None, inner), None)
 
 
-# What may be typed in Python where a spec is made: plain values, and what stands for them.
+# Types of the fields of a spec in Python: plain values, and what stands for them.
 #
 # A tuple or an array stands for a list, a single text or number for a list of one where a list is
 # needed, and a table is a dict or a section.

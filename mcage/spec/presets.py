@@ -14,7 +14,7 @@ _PAPERS: dict[str, Any] = {
     "life": {"slowdown_limit": "none"},
     "registers": {"overflow": "end"},
 }
-"""What all presets set."""
+"""Keys that all presets set."""
 
 PRESET_KEYS: dict[str, dict[str, Any]] = {
     "papers": _PAPERS | {"workload": _CALENDAR, "costs": _ROWS},

@@ -784,7 +784,7 @@ class Costs(Section):
         return f"user-defined constants of {one_line(self.technology)} ({statuses})"
 
     def caveat_on(self, geometry: SliceGeometry) -> str:
-        """What must be said wherever energies are shown; empty with the constants of mcage."""
+        """Caveats that belong wherever energies are shown; empty with the constants of mcage."""
         if self.tables is None:
             return ""
         known = self.of_technology.geometry.shape

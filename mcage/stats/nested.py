@@ -36,7 +36,7 @@ UNKNOWN = Estimate(math.nan, math.nan, math.nan)
 
 @dataclass(frozen=True)
 class Decomposition:
-    """What is known of a quantity over instances that have their constants from a table of draws.
+    """Estimate of a quantity over instances that have their constants from a table of draws.
 
     Parameters
     ----------

@@ -206,7 +206,7 @@ def _ranks(points: estimates.Floats) -> Ranks:
 def _counts(ranks: Ranks) -> npt.NDArray[np.int64]:
     """Number of resamples in which each design is on the front: int64[design]."""
     designs = ranks.shape[1]
-    # What dominates has a smaller sum of ranks, and so comes first.
+    # A dominating case has a smaller sum of ranks, and so comes first.
     order = np.argsort(ranks.sum(axis=2), axis=1)
     times, members = np.zeros(designs, np.int64), np.zeros(designs, np.int64)
     _count_fronts(ranks, order, members, times)

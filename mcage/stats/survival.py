@@ -217,7 +217,7 @@ def _binomial_probability(successes: int, count: int, share: float) -> float:
 # Competing risks: the share of slices that each cause has killed by each age.
 
 ROUNDING = 1e-12
-"""What rounding can leave of a share that is 1; of so many lives, one is more."""
+"""Largest error by rounding of a share that is 1; one of so many lives is more."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What all studies have in common: how a spec, or the header of a file, becomes a study."""
+"""Common base of all studies: how a spec, or the header of a file, becomes a study."""
 
 import tomllib
 from abc import ABC, abstractmethod
@@ -38,7 +38,7 @@ class StudyOfSpec(ABC):
     @property
     @abstractmethod
     def header(self) -> Header:
-        """What files say about the study."""
+        """Attributes of files that describe the study."""
 
     @abstractmethod
     def compute(self, first: int, last: int) -> Arrays:
@@ -101,7 +101,7 @@ class StudyOfSpec(ABC):
         engine, devices
             As `mcage.engines.select_engine` takes them, of a study that has an engine.
         say : callable, optional
-            Is told what is prepared, and of batches that become smaller as memory runs out.
+            Receives messages about preparations, and about batches that shrink as memory runs out.
 
         Raises
         ------

@@ -48,12 +48,12 @@ class Placement(Enum):
 
 
 class Storage(Enum):
-    """What a written value occupies in its entry."""
+    """Cells that a written value occupies in its entry."""
 
     PLAIN = "plain"
     """All 256 bytes, as written."""
     TABLE = "table"
-    """Nothing if compressible: it lives in the NBTI-free compression table (RC)."""
+    """No cell if compressible: the value lives in the NBTI-free compression table (RC)."""
     INLINE = "inline"
     """Base and narrow deltas from byte 0 on; the rest of the entry holds nothing (WC)."""
     BLOCK = "block"
@@ -75,7 +75,7 @@ class Gating(Enum):
 
 @dataclass(frozen=True)
 class PlacementTraits:
-    """What a placement means for the code around the engines.
+    """Consequences of a placement for the code around the engines.
 
     Attributes
     ----------
@@ -214,7 +214,7 @@ class Technique:
 
     @property
     def placement_traits(self) -> PlacementTraits:
-        """What the placement means for the code around the engines.
+        """Consequences of the placement for the code around the engines.
 
         Raises
         ------

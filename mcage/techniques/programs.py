@@ -1,4 +1,4 @@
-"""Placement programs of users: what one is told, what it keeps, what it answers."""
+"""Placement programs of users: their input, state and answers."""
 
 import hashlib
 from collections.abc import Iterable, Iterator
@@ -14,7 +14,7 @@ from mcage.errors import UserError
 from mcage.plain_text import shortened
 from mcage.plugins import plugin_source
 
-# What a placement program answers, as numbers: a place, a spill, a swap.
+# Answers of a placement program, as numbers: a place, a spill, a swap.
 #
 # A place is ``64 * entry + block``, with the block `WHOLE` for the whole entry. These functions may
 # be called in programs: every engine knows them.
@@ -69,7 +69,7 @@ def swap(entry: int, other: int) -> int:
     return entry * SWAPS + other
 
 
-# What a placement program is told, and the kinds of arrays that it may keep.
+# Arguments of a placement program, and the kinds of arrays of its state.
 #
 # All numbers are signed 64-bit integers, so that Python and compiled code compute the same.
 
@@ -244,7 +244,7 @@ def _constant(value: Any) -> str:
 # they keep is in the declared arrays alone, so that an engine may compile them.
 
 FUNCTIONS = {"allocate": 3, "write": 3, "read": 3, "release": 3}
-"""What a program may define, and the number of parameters of each."""
+"""Functions that a program may define, and the number of parameters of each."""
 
 _SETTINGS = ("State", "tolerance", "most_passes")
 _MOST_PASSES = 1 << 16

@@ -19,7 +19,7 @@ ALLOC, RELEASE, WRITE, READ = 0, 1, 2, 3
 
 
 @dataclass(frozen=True)
-class Column:
+class TraceColumn:
     """One column of a trace: where it is stored and as what.
 
     Numbers that do not fit into ``stored`` are stored as ``wide``, where a column has that.
@@ -41,21 +41,21 @@ class Column:
 
 
 EVENT_COLUMNS = (
-    Column("cycle", "event/cycle", "<u8", "int64"),
-    Column("kind", "event/kind", "|u1", "uint8", shuffled=False),
-    Column("slot", "event/slot", "<u2", "uint16"),
-    Column("reg", "event/reg", "|u1", "uint16", shuffled=False, wide="<u2"),
-    Column("exec_mask", "event/exec", "<u8", "uint64", shuffled=False),
-    Column("value", "event/value", "<i4", "int32"),
+    TraceColumn("cycle", "event/cycle", "<u8", "int64"),
+    TraceColumn("kind", "event/kind", "|u1", "uint8", shuffled=False),
+    TraceColumn("slot", "event/slot", "<u2", "uint16"),
+    TraceColumn("reg", "event/reg", "|u1", "uint16", shuffled=False, wide="<u2"),
+    TraceColumn("exec_mask", "event/exec", "<u8", "uint64", shuffled=False),
+    TraceColumn("value", "event/value", "<i4", "int32"),
 )
 ALLOC_COLUMNS = (
-    Column("alloc_event", "alloc/event", "<u4", "uint32"),
-    Column("alloc_kernel", "alloc/kernel", "|u1", "uint8", shuffled=False),
-    Column("alloc_launch", "alloc/launch", "<u4", "uint32"),
-    Column("alloc_work_group", "alloc/work_group", "<u4", "uint32"),
-    Column("alloc_wavefront", "alloc/wavefront", "<u4", "uint32"),
+    TraceColumn("alloc_event", "alloc/event", "<u4", "uint32"),
+    TraceColumn("alloc_kernel", "alloc/kernel", "|u1", "uint8", shuffled=False),
+    TraceColumn("alloc_launch", "alloc/launch", "<u4", "uint32"),
+    TraceColumn("alloc_work_group", "alloc/work_group", "<u4", "uint32"),
+    TraceColumn("alloc_wavefront", "alloc/wavefront", "<u4", "uint32"),
 )
-VALUES = Column("values", "values", "<u4", "uint32")
+VALUES = TraceColumn("values", "values", "<u4", "uint32")
 COLUMNS = (*EVENT_COLUMNS, *ALLOC_COLUMNS, VALUES)
 
 
@@ -182,7 +182,7 @@ class Trace:
 
     @property
     def caveat(self) -> str:
-        """What must be said wherever results of the trace are shown; empty of a plain recording.
+        """Caveats that belong wherever results of the trace are shown; empty of a plain recording.
 
         It follows from two keys of `source`: what of the trace is ``approximate`` (a list, or an
         object with that as keys), and the profile that an earlier version has
@@ -214,7 +214,7 @@ class Trace:
         return content.hexdigest()
 
 
-# What is trusted about a trace: each rule of the format, and the message of its violation.
+# Rules of the format of traces, each with the message of its violation.
 #
 # Past ``validate_trace`` nothing is checked again, and an engine that walks the events may index
 # without looking. Rules are tried from the coarse to the fine, since the fine ones rely on the

@@ -165,7 +165,7 @@ def _group_deltas(
     values: npt.NDArray[np.uint32],
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
     """Whether a content is regular, and its delta_e and delta_b if it is; [rows] each."""
-    # Most contents that are not regular are told by three of their components.
+    # Three of their components show most contents that are not regular.
     e = values[:, 1] - values[:, 0]
     # A single group, such as a block of 8 components, does not tell delta_b.
     b = values[:, GROUP] - values[:, 0] if values.shape[1] > GROUP else np.zeros_like(e)
@@ -200,7 +200,7 @@ def _chunks(rows: int) -> Iterator[slice]:
         yield slice(start, min(start + _ROWS_AT_ONCE, rows))
 
 
-# What a trace is like, in numbers: how full the slice is, and how regular its values are.
+# Numbers that characterize a trace: how full the slice is, and how regular its values are.
 
 PUBLISHED_DELTA_LIMIT = 64
 """Valero et al., IEEE TC 2019, section 5.1: three bits for each exponent."""

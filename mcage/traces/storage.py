@@ -20,9 +20,9 @@ from mcage.plain_text import shown
 from mcage.traces.model import (
     COLUMNS,
     MOST_CYCLES,
-    Column,
     Kernel,
     Trace,
+    TraceColumn,
     validate_shapes,
     validate_trace,
 )
@@ -188,7 +188,7 @@ def _read(
     }
 
 
-def _type(place: str, column: Column, dataset: dict[str, Any] | None) -> np.dtype[Any]:
+def _type(place: str, column: TraceColumn, dataset: dict[str, Any] | None) -> np.dtype[Any]:
     """Type of a dataset, which is there, and has one of those that its column may have.
 
     How a column is stored does not matter, as long as all its numbers fit.
@@ -285,7 +285,7 @@ def _json(place: str, attributes: dict[str, Any], attribute: str) -> Any:
 
 
 def _check_redundant(place: str, trace: Trace, attributes: dict[str, Any]) -> None:
-    """What a file says about its content besides the content itself must be true of it."""
+    """Check that the attributes of a file are true of its content."""
     stated_sizes = tuple(np.atleast_1d(attributes.get("window_size", trace.window_sizes)).tolist())
     if stated_sizes != trace.window_sizes:
         raise UserError(

@@ -1,1 +1,1 @@
-"""What makes traces: an emulator of AMD GPUs, and importers of files of other tools."""
+"""Makers of traces: an emulator of AMD GPUs, and importers of files of other tools."""

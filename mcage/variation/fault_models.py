@@ -111,7 +111,7 @@ class EntryFaults:
         return maps
 
     def uncovered(self) -> "UncoveredFaults":
-        """What hard faults have left without cover."""
+        """Words that hard faults have left without cover."""
         maps, pointers = self.maps, self.protection.pointers
         if self.protection.code is None:
             beyond, none = (np.zeros(len(maps), dtype=np.int64) for _ in range(2))
@@ -125,7 +125,7 @@ class EntryFaults:
 
 
 class UncoveredFaults(NamedTuple):
-    """What hard faults of I instances have left without cover.
+    """Words that hard faults of I instances have left without cover.
 
     Attributes
     ----------
@@ -267,7 +267,7 @@ def class_shares(bits: NDArray[np.int16]) -> NDArray[np.float64]:
     return shares
 
 
-# What more faulty cells do to the fault maps of slices; compiled.
+# Further faulty cells in the fault maps of slices; compiled.
 
 
 @compiled

@@ -35,7 +35,7 @@ def spherical_correlation(distance: NDArray[np.float64], phi: float) -> NDArray[
 
 @lru_cache(maxsize=8)
 def node_loads(scenario: Scenario) -> NDArray[np.float64]:
-    """What each standard normal number adds to the systematic part, in standard deviations.
+    """Weight of each standard normal number in the systematic part, in standard deviations.
 
     Returns
     -------
@@ -155,7 +155,7 @@ def _at_nodes(scenario: Scenario, of_arrays: NDArray[Any]) -> NDArray[Any]:
 
 # The product that makes a field of independent numbers, in an order of its own; compiled.
 #
-# What a product of matrices adds up first is left to libraries, and differs with the number of
+# Libraries choose the order of the sums of a product of matrices, which differs with the number of
 # rows, with threads and processors. Here it is written down, so that an instance has the same
 # field in any batch and on any machine.
 

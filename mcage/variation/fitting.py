@@ -434,11 +434,11 @@ class AllTogether:
 
 
 LEAST_ARRAYS = 10
-"""Arrays below which a deviation between them is not told apart."""
+"""Number of arrays below which no deviation between them is fitted."""
 
 
 def observed(counts: FaultCounts) -> Observed:
-    """The counts in the form whose likelihood says most."""
+    """The most informative form of the counts."""
     enough = counts.arrays >= LEAST_ARRAYS
     if enough and counts.by_array is not None and counts.array_bits is not None:
         return EachArray.of(counts.volts, counts.array_bits, counts.by_array)
@@ -469,7 +469,7 @@ PRECISION = 1e-3
 
 @dataclass(frozen=True)
 class Prediction:
-    """What the fitted constants make of a voltage.
+    """Effect of the fitted constants at a voltage.
 
     Attributes
     ----------
@@ -479,8 +479,8 @@ class Prediction:
         Whether the fit did not use the counts there.
     faulty, faultless : Estimate
         Faulty bits of as many arrays, and arrays without one, with 95 % intervals of a new count:
-        they hold the uncertainty of the constants, too. Of ``faultless``, NaN if arrays are not
-        told apart.
+        they hold the uncertainty of the constants, too. Of ``faultless``, NaN if no deviation
+        between arrays is fitted.
     """
 
     volts: float
@@ -527,7 +527,7 @@ def fit_vmin(
     ----------
     counts : FaultCounts
         The counts. With those of each array, or with a share of arrays without a fault, the
-        deviation between arrays is told from that within; otherwise only both together are fitted.
+        deviation between arrays is fitted beside that within; otherwise only both together.
     left_out : tuple of float
         Voltages that the fit does not use, but predicts.
     seed : int

@@ -85,7 +85,7 @@ class Scenario:
     name : str
         One of `SCENARIOS`, or the name of a user-defined scenario.
     vdd_volts : float
-        The Vdd at which slices run unless told otherwise, and for which ``table_shares`` hold.
+        The default Vdd of slices, and for which ``table_shares`` hold.
     mu_volts, sigma_systematic_volts, sigma_random_volts : float
         The distribution of Vmin. It is fitted to the tail only: ``mu_volts`` is no measured mean.
     sigma_die_volts : float

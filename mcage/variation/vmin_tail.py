@@ -379,7 +379,7 @@ def in_words(data: TailCells, check: TailCells, protection: Protection) -> TailC
     )
 
 
-# What the variation model expects on the average, and which Vdd it therefore refuses.
+# Expected values of the variation model, and the Vdd that it therefore refuses.
 
 LATTICE_POINTS = 16384
 STEP, REACH = 0.05, 8.0

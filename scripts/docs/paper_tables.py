@@ -54,7 +54,7 @@ class Plot:
 
 def _variants(
     study: kernel_replays.KernelReplays,
-) -> list[tuple[str, int | None, dict[str, kernel_replays.Run]]]:
+) -> list[tuple[str, int | None, dict[str, kernel_replays.SteadyPass]]]:
     """Techniques of Valero et al. with each delta limit that changes them."""
     variants: list[tuple[str, int | None]] = [
         (name, kernel_replays.PUBLISHED_LIMIT) for name in ALONE

@@ -19,7 +19,7 @@ from mcage.engines import select_engine
 from mcage.papers.kernel_replays import LIMITS, MEAN, PAPERS, KernelReplays
 from mcage.papers.table import (
     KERNEL_HEADINGS,
-    Row,
+    TableRow,
     cells,
     headings,
     in_counts,
@@ -77,7 +77,7 @@ def main() -> None:
     LINES.write_text(with_tables(LINES.read_text(encoding="utf-8"), rows, others), encoding="utf-8")
 
 
-def with_verdicts(page: str, rows: Sequence[Row], others: Sequence[Row]) -> str:
+def with_verdicts(page: str, rows: Sequence[TableRow], others: Sequence[TableRow]) -> str:
     """The page with its verdicts, and some of the lines, brought up to date."""
     page = between(page, "verdicts", f"{in_counts(rows)}\n")
     page = between(page, "verdicts by work-group", f"{in_counts(others)}\n")
@@ -86,7 +86,7 @@ def with_verdicts(page: str, rows: Sequence[Row], others: Sequence[Row]) -> str:
     return between(page, "reproduction", "\n" + markdown(headings, lines) + "\n")
 
 
-def with_tables(page: str, rows: Sequence[Row], others: Sequence[Row]) -> str:
+def with_tables(page: str, rows: Sequence[TableRow], others: Sequence[TableRow]) -> str:
     """The page with all lines, and those of each kernel, brought up to date."""
     for paper in PAPERS:
         pairs = [pair for pair in zip(rows, others, strict=True) if pair[0].figure.paper == paper]
@@ -102,31 +102,31 @@ def with_tables(page: str, rows: Sequence[Row], others: Sequence[Row]) -> str:
     return page
 
 
-def _line(row: Row, other: Row, notes: dict[str, int]) -> list[str]:
+def _line(row: TableRow, other: TableRow, notes: dict[str, int]) -> list[str]:
     shown, differing = cells(row), cells(other)
     first = len(HEADINGS) - len(LIMITS) - 3
     of_other = [*differing[first : first + len(LIMITS)], differing[-1], _note(other, notes)]
     return [*shown, _note(row, notes), *(of_other if shown != differing else [""] * len(of_other))]
 
 
-def _note(row: Row, notes: dict[str, int]) -> str:
+def _note(row: TableRow, notes: dict[str, int]) -> str:
     return str(notes.get(row.why, ""))
 
 
 def _row(
-    rows: Sequence[Row], metric: str, technique: str, kernel: str = MEAN, scenario: str = ""
-) -> Row:
+    rows: Sequence[TableRow], metric: str, technique: str, kernel: str = MEAN, scenario: str = ""
+) -> TableRow:
     asked = metric, technique, kernel, scenario
     (row,) = (row for row in rows if _key(row) == asked)
     return row
 
 
-def _key(row: Row) -> tuple[str, str, str, str]:
+def _key(row: TableRow) -> tuple[str, str, str, str]:
     figure = row.figure
     return figure.metric, figure.technique, figure.kernel, figure.scenario
 
 
-def _sample(row: Row) -> list[str]:
+def _sample(row: TableRow) -> list[str]:
     """What the paper has, what mcage has with the published limit and without, and the verdict."""
     values = [f"{row.measured[limit].value:.1f}" for limit in LIMITS]
     return [cells(row)[5], *(values if row.way_matters else [values[0], ""]), verdict(row)]

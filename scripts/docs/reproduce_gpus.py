@@ -16,7 +16,7 @@ from paper_drawings import write_plots
 
 from mcage.papers.kernel_replays import GPU_PAPERS
 from mcage.papers.table import (
-    Row,
+    TableRow,
     cells,
     headings,
     in_counts,
@@ -45,7 +45,7 @@ def main() -> None:
     LINES.write_text(lines, encoding="utf-8")
 
 
-def with_tables(page: str, rows: Sequence[Row], by_age: Sequence[Mapping[str, Any]]) -> str:
+def with_tables(page: str, rows: Sequence[TableRow], by_age: Sequence[Mapping[str, Any]]) -> str:
     """The page with its tables brought up to date."""
     for paper in GPU_PAPERS:
         selected = [row for row in rows if row.figure.paper == paper]

@@ -17,7 +17,7 @@ import mcage
 from mcage.stats.estimates import proportion
 from mcage.studies.inject.kernel import InjectedKernel
 from mcage.tracing.emulation.emulate import Emulation
-from mcage.tracing.emulation.faults import End, Faults, Flip
+from mcage.tracing.emulation.faults import End, Flip, RunFaults
 from mcage.tracing.emulation.waves import Budget, Instructions, Run
 
 KERNELS = Path(__file__).parents[1] / "modern_kernels"
@@ -36,7 +36,7 @@ OTHERS = {
 """Flips, and shares in percent that were masked, silently wrong (SDC) and detected (DUE)."""
 
 
-def flips_of(kernel: InjectedKernel, count: int, seed: int) -> list[Faults]:
+def flips_of(kernel: InjectedKernel, count: int, seed: int) -> list[RunFaults]:
     """Flips, every instruction of every wave and every bit of the registers in use alike."""
     random = np.random.default_rng(seed)
     steps = np.array([len(wave.issued) for wave in kernel.waves])
@@ -47,7 +47,7 @@ def flips_of(kernel: InjectedKernel, count: int, seed: int) -> list[Faults]:
         bits[random.integers(len(bits))] = np.uint32(1) << np.uint32(random.integers(32))
         register = int(random.integers(kernel.emulation.kernel.registers))
         flip = Flip(int(random.integers(steps[window])), register, bits)
-        asked.append(Faults(flips={kernel.place_of(window): [flip]}))
+        asked.append(RunFaults(flips={kernel.place_of(window): [flip]}))
     return asked
 
 

@@ -42,8 +42,8 @@ from mcage.methods.rare_events.proposals import (
     Bumps,
     EntryProposal,
     FaultyFields,
-    Lives,
-    Part,
+    LifeDraws,
+    MixturePart,
     Proposal,
     SliceTilt,
     VminGaussian,
@@ -176,7 +176,9 @@ def many_faulty(
     climbed = climb(fields, most + 1.0, 5)
     bumps = Bumps.like(distribution, climbed, np.ones(len(climbed)))
     tilt = SliceTilt(fields, bumps, most + 1.0)
-    proposal = Proposal(distribution, vdd_volts, tilt, (Part(1 - PLAIN_SHARE, of_cells=True),))
+    proposal = Proposal(
+        distribution, vdd_volts, tilt, (MixturePart(1 - PLAIN_SHARE, of_cells=True),)
+    )
 
     def draw(ids: NDArray[np.int64]) -> Weighted:
         dies = draw_slices(proposal, 3, "check", ids, vdd_volts)
@@ -223,7 +225,7 @@ def of_delay(
     given[:, list(case.lives.constants).index("shift_factor")] = 0.5
     truth = 0.0
     for kernels in product(range(len(KERNELS)), repeat=2):
-        lives = Lives(
+        lives = LifeDraws(
             ranks=given,
             mix_of_period=np.tile(kernels, (len(given), 1)),
             chances=np.full((len(given), len(KERNELS)), 1 / len(KERNELS)),

@@ -9,7 +9,7 @@ import numpy as np
 from mcage.traces import WRITE
 from mcage.tracing.importing.recording import INEXACT, lanes_of
 from mcage.tracing.importing.run import import_traces
-from mcage.tracing.importing.sources import Options
+from mcage.tracing.importing.sources import ImportOptions
 
 FOLDER = Path(__file__).parents[1] / "samples"
 ORIGINS = ("alloc_work_group", "alloc_wavefront")
@@ -44,7 +44,7 @@ def assert_same_events(trace, wanted):
 
 def imported(paths, folder, format_name="auto", **options):
     """Import files into a folder."""
-    return import_traces(paths, format_name, folder, Options(**options))
+    return import_traces(paths, format_name, folder, ImportOptions(**options))
 
 
 def counted(recording):

@@ -181,7 +181,7 @@ def test_a_fit_of_totals_says_what_it_cannot_tell(tmp_path: Path) -> None:
     counts = tmp_path / "counts.csv"
     counts.write_text("voltage,faulty_bits,bits\n0.5,20,1000000\n0.45,400,1000000\n")
     output = run("--fit", counts)
-    assert "only mu and the deviation of a cell can be told" in output
+    assert "these counts determine only mu and the deviation of a cell" in output
     assert "sigma between arrays" not in output
     (usage,) = [line for line in output.splitlines() if line.startswith("to use it: ")]
     assert "--sigma-systematic 0 " in usage

@@ -14,7 +14,7 @@ from tables import each
 from trace_strategies import alloc, release, trace_of, write
 
 import mcage
-from mcage.campaign.progress import Bar, Lines
+from mcage.campaign.progress import Lines, ProgressBar
 from mcage.campaign.run import run_campaign
 from mcage.campaign.study import Study
 from mcage.plain_text import one_line, shortened, visible, visible_lines
@@ -114,7 +114,7 @@ def test_a_spec_that_is_shown_has_no_control_characters(command, tmp_path):
 def test_notes_of_a_sweep(name):
     lines, terminal = io.StringIO(), io.StringIO()
     Lines(lines).say(name)
-    Bar(Console(file=terminal, force_terminal=True, color_system=None, width=80)).say(name)
+    ProgressBar(Console(file=terminal, force_terminal=True, color_system=None, width=80)).say(name)
     for text in (lines.getvalue(), terminal.getvalue()):
         assert text == f"{visible(name)}\n"
 

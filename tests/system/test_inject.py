@@ -62,7 +62,7 @@ def test_processes_give_the_same_slices(command, folder, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     out = command("show", "whole.h5")[1]
     headings = out[: out.index("─")]
-    assert all(heading in headings for heading in ("age", "SDC so far", "told so far"))
+    assert all(heading in headings for heading in ("age", "SDC so far", "detected so far"))
 
 
 @needs_clang

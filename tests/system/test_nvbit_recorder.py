@@ -24,7 +24,7 @@ from mcage.errors import UserError
 from mcage.traces.model import READ, WRITE
 from mcage.tracing.importing.recorder import FORMAT
 from mcage.tracing.importing.sass import instruction_of
-from mcage.tracing.importing.sources import Options, Source
+from mcage.tracing.importing.sources import ImportOptions, Source
 
 RECORDER = Path(__file__).parents[2] / "scripts" / "nvbit"
 STAND_INS = Path(__file__).parents[1] / "support" / "nvbit"
@@ -105,7 +105,7 @@ def imported(*paths):
     """What an import reads of recordings."""
     sources = [Source(path) for path in paths]
     assert all(FORMAT.recognises(source) for source in sources)
-    return FORMAT.reader(sources, Options()).read_all()
+    return FORMAT.reader(sources, ImportOptions()).read_all()
 
 
 def accesses(recording, kind):

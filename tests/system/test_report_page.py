@@ -13,7 +13,7 @@ from mcage.lifetime import EndCause
 from mcage.plain_text import visible
 from mcage.report import folder as report_folder
 from mcage.report.folder import PAGE, write_report
-from mcage.report.page import Study, page_of
+from mcage.report.page import StudySection, page_of
 from mcage.report.presentation import Summary
 from mcage.results.writer import conforming, write_results
 from mcage.stats.estimates import Estimate
@@ -377,7 +377,7 @@ def test_the_widest_table_of_a_sweep_fits_on_a_desk_or_shows_that_it_goes_on(
     ]
     table = table_of(lines)
     assert len(table.shown) == 18
-    study = Study("sweep", (), table, ("table.csv",), ("a", "b"), ())
+    study = StudySection("sweep", (), table, ("table.csv",), ("a", "b"), ())
     (tmp_path / "page.html").write_text(page_of([study]), encoding="utf-8")
     page = browser.new_page(viewport=DESKTOP)
     page.goto((tmp_path / "page.html").as_uri())

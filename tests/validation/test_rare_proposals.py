@@ -12,8 +12,8 @@ from mcage.methods.rare_events.proposals import (
     Bumps,
     EntryProposal,
     FaultyFields,
+    MixturePart,
     PairProposal,
-    Part,
     Proposal,
     SliceTilt,
     VminGaussian,
@@ -136,7 +136,7 @@ def test_pairs_are_drawn_from_the_law_weighted_with_their_number():
     distribution = with_die()
     level = 0.53
     pairs = PairProposal(distribution, level, NEEDED)
-    only = Proposal(distribution, level, pairs, (Part(1.0, of_cells=True),))
+    only = Proposal(distribution, level, pairs, (MixturePart(1.0, of_cells=True),))
     dies = draw_slices(only, 1, "test", np.arange(800), level)
     number = pairs.count(dies.tail)
     assert (number >= 1).all()
@@ -172,7 +172,9 @@ def test_weights_bring_back_the_plain_law(scenario_name, kind):
     )
     tilt, pairs = SliceTilt(fields_of, bumps, 8.0), PairProposal(distribution, level, NEEDED)
     cells = tilt if kind == "tilt" else pairs
-    proposal = Proposal(distribution, level, cells, (Part(0.4), Part(0.3, of_cells=True)))
+    proposal = Proposal(
+        distribution, level, cells, (MixturePart(0.4), MixturePart(0.3, of_cells=True))
+    )
     floor = level - 0.01
     dies = draw_slices(proposal, 4, "test", np.arange(1500), floor)
     weights = proposal.weights(dies)
@@ -203,6 +205,6 @@ def test_a_climb_ends_where_many_entries_are_faulty():
 def test_odds_make_as_many_faulty_entries_as_asked_for():
     distribution = distribution_of("common")
     tilt = SliceTilt(FaultyFields(distribution, 0.47), Bumps.none(distribution), 30.0)
-    proposal = Proposal(distribution, 0.47, tilt, (Part(1.0, of_cells=True),))
+    proposal = Proposal(distribution, 0.47, tilt, (MixturePart(1.0, of_cells=True),))
     dies = draw_slices(proposal, 6, "test", np.arange(300), 0.47)
     assert faulty_entries(dies.tail, 0.47).mean() == pytest.approx(30, abs=1.5)

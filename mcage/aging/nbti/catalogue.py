@@ -344,7 +344,7 @@ def _check_finite(model: NbtiModel, constants: Mapping[str, float | str]) -> Non
         )
 
 
-# What simulated lives rely on in an NBTI model, checked with random histories before a sweep.
+# Checks of an NBTI model with random histories before a sweep: properties that lives need.
 
 HISTORIES = 2000
 """Random histories, each of `EPOCHS`."""

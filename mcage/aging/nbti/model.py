@@ -1,4 +1,4 @@
-"""What an NBTI model is: from an environment to rates, from rates and duty cycles to a shift.
+"""NBTI models: from an environment to rates, from rates and duty cycles to a shift.
 
 All models here are of the reaction-diffusion kind. Under full stress the shift is a root of a sum,
 ``dVth = (sum of stress * seconds)^(1/root)``, which is the equivalent-time method: a shift reached
@@ -97,7 +97,7 @@ def with_constants(model: "NbtiModel", arrays: Mapping[str, NDArray[np.float64]]
 
 @dataclass(frozen=True, eq=False)
 class Rates:
-    """What a second in an environment does to transistors; a number for all, or an array.
+    """Effect of a second in an environment on transistors; a number for all, or an array.
 
     Attributes
     ----------

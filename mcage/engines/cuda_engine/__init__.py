@@ -122,7 +122,7 @@ class CudaEngine(RememberingEngine):
         return (here.walk.runner.at_work + 1) * seconds
 
     def _here(self) -> "_OnDevice":
-        """What is on the device of the calling thread."""
+        """State of the device of the calling thread."""
         here: _OnDevice | None = getattr(self._of_thread, "here", None)
         if here is None:
             with self._taking_turns:
@@ -199,7 +199,7 @@ def busy_threads(devices: int) -> int:
 
 
 class _OnDevice:
-    """What a device keeps for all threads of the host that use it."""
+    """State of a device that all threads of the host share."""
 
     def __init__(self, runner: Runner) -> None:
         self.walk = Walk(runner)

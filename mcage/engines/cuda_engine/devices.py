@@ -14,7 +14,7 @@ from mcage.errors import UserError
 from mcage.geometry import Bytes
 from mcage.version import kernel_text
 
-# What the CUDA engine asks of the machine that runs its kernels: memory, kernels, launches.
+# Services of the machine that runs the kernels of the CUDA engine: memory, kernels, launches.
 #
 # `CupyDevice` answers with a GPU. Tests answer with a host compiler and fibers, so that the same
 # engine and the same kernels run where there is no GPU.
@@ -104,7 +104,7 @@ class Device(Protocol):
         """Kernels of the file ``source`` of `kernels/`, compiled under constants."""
 
 
-# What goes wrong with devices, in words that a user can act on.
+# Failures of devices, in words that a user can act on.
 
 
 class NoDeviceError(UserError):
@@ -148,11 +148,11 @@ def causes(error: BaseException) -> list[BaseException]:
 # A stream of a device, with what belongs to it: an event to wait for, and memory of the host.
 
 _ALIGNMENT_BYTES = 256
-"""Of arrays that are uploaded together, as those of CUDA's own allocations."""
+"""Alignment of arrays that are uploaded together, as in CUDA's own allocations."""
 _MOST_STAGED_BYTES = 1 << 26
 _LEAST_STAGED_BYTES = 1 << 20
 _HALF_RING_BYTES = 1 << 23
-"""Of memory from which arrays travel to the device: more than an epoch of a batch needs."""
+"""Half of the memory from which arrays travel to the device: more than an epoch needs."""
 
 
 class UploadRing:
@@ -278,7 +278,7 @@ class Kept:
         self._lanes.give_back(self.lane)
 
 
-# What CUDA says of errors.
+# Errors of CUDA.
 #
 # A kernel runs after the call that launches it has returned. What it does wrong therefore surfaces
 # at a later call, often in another thread of the host: at the next launch, copy or wait.
@@ -549,7 +549,7 @@ class CupyDevice:
             self._of_thread.knows = True
 
     def in_words(self, error: BaseException, doing: str) -> DeviceError:
-        """What CUDA says of something that was asked of the device.
+        """Error of CUDA after a request to the device.
 
         Returns
         -------
@@ -568,7 +568,7 @@ class CupyDevice:
                 "a card that drives a display ends kernels that run for seconds: name another one "
                 "in --devices, or give it shorter traces"
             )
-        # The device answers nobody from now on: all threads are told of the first error.
+        # The device answers nobody from now on: all threads report the first error.
         with self._failing:
             self._failure = self._failure or (
                 f"{who} failed by the time of: {doing} (CUDA_LAUNCH_BLOCKING=1 in the environment "

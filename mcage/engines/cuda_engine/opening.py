@@ -128,7 +128,7 @@ def _driver(cupy: Any) -> tuple[str, str]:
     return why, remedy if needs > 12 else "a newer driver"
 
 
-# What NVIDIA's driver says of this machine, asked directly: it answers where CuPy is missing.
+# Answers of NVIDIA's driver, asked directly: it answers where CuPy is missing.
 
 _LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
 _CAPABILITY_MAJOR, _CAPABILITY_MINOR = 75, 76  # of CUdevice_attribute

@@ -36,7 +36,7 @@ from mcage.geometry import (
 )
 from mcage.replays.prepare import PreparedReplay, RedirectedReplay
 
-# What all batches of a technique share on a device: residencies, duty cycles, compiled kernels.
+# Data of a technique on a device, for all batches: residencies, duty cycles, compiled kernels.
 
 # Fault-free duty cycles on a device.
 
@@ -423,7 +423,7 @@ class CudaTrackedSeconds(stress.TrackedSeconds):
         self._before, self._now = (seconds.result()[:, : self.count] for seconds in coming)
 
     def cells_of(self, runs: Any, turns: int) -> tuple[Any, ...]:
-        """What a kernel needs that adds an epoch: what it is told of instances, and the cells.
+        """Arguments of a kernel that adds an epoch: data of the instances, and the cells.
 
         Parameters
         ----------
@@ -447,7 +447,7 @@ class CudaTrackedSeconds(stress.TrackedSeconds):
     def turns_of(
         self, instances: Integers, kernel: Integers, seconds: Floats
     ) -> tuple[NDArray[np.int32], Floats]:
-        """What all instances of the batch run, turn by turn.
+        """Kernels that all instances of the batch run, turn by turn.
 
         Parameters
         ----------
@@ -589,7 +589,7 @@ def _number_cells(
         narrow[1, place] = number // entry_bits * stride + number % entry_bits
 
 
-# What instances have been through, on a device: occupants of entries, and bounds of cells.
+# History of instances on a device: occupants of entries, and bounds of cells.
 
 _EPOCHS = 8
 """Epochs of an instance, turns and all, for which there is space at first."""

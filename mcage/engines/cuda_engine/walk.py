@@ -37,7 +37,7 @@ _ROW = 5
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """What the walk through the writes of an entry looks at (`kernels/walk.cu`).
+    """Input of the walk through the writes of an entry (`kernels/walk.cu`).
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ def columns(schedule: Schedule, order: Integers) -> Columns:
 
 
 def forms(stored_values: StoredValues) -> Integers:
-    """What writes leave in their entries, as the kernels take it: int64[writes].
+    """Content that writes leave in their entries, as the kernels take it: int64[writes].
 
     16 x the row of `masks` + the regions powered, or the complement of a record's code.
     """
@@ -84,7 +84,7 @@ def forms(stored_values: StoredValues) -> Integers:
 
 @dataclass(frozen=True, eq=False)
 class Redirection:
-    """What the selectors look at (`kernels/select.cu`), and what the walk does.
+    """Input of the selectors (`kernels/select.cu`) and of the walk.
 
     Attributes
     ----------
@@ -148,7 +148,7 @@ def redirection(replay: RedirectedReplay) -> Redirection:
 
 
 def _words(schedule: Schedule, begins: Booleans) -> Integers:
-    """What decides the next home at each operation, in bits: int64[operations].
+    """Bits that decide the next home at each operation: int64[operations].
 
     Parameters
     ----------
@@ -255,7 +255,7 @@ class _Placed:
     arrived: Any
 
 
-class Placement:
+class PlacementRunner:
     """Runs the selectors of redirecting techniques, for batches whose slices run any kernels.
 
     ``replays`` is a technique on several kernels, ``kernel`` int64[n, turns] says which of them
@@ -489,7 +489,7 @@ Times = tuple[Integers, Integers]
 
 @dataclass(frozen=True, eq=False)
 class _Tables:
-    """What a walk needs besides occupants, on the device.
+    """Arguments of a walk besides occupants, on the device.
 
     Attributes
     ----------
@@ -515,13 +515,13 @@ class Walk:
     ----------
     runner : Runner
         As given.
-    placement : Placement
+    placement : PlacementRunner
         Its selectors.
     """
 
     def __init__(self, runner: cuda_programs.Runner) -> None:
         self.runner = runner
-        self.placement = Placement(runner)
+        self.placement = PlacementRunner(runner)
         self._redirected = Memo(self._upload_redirected)
         self._columns = Memo(self._upload_registers)
 

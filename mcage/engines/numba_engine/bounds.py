@@ -53,7 +53,7 @@ BLOCKS = WHOLE_ENTRY
 """Blocks of an entry for which there is room; where it has fewer, the others hold no record."""
 
 _VIEWS = BLOCKS + 1
-"""What an entry looks like to the cells of a record in each block, and to all other cells."""
+"""Views of an entry: from the cells of a record in each block, and from all other cells."""
 _SIDE_BY_SIDE = 64
 """Residencies that all passes take before any pass goes on: they stay in the caches."""
 
@@ -311,7 +311,7 @@ def _add_records(views: Any) -> None:
                     at_most[entry, BITS + bit] += longest
 
 
-# What every instance of a batch has been through, epoch by epoch.
+# History of every instance of a batch, epoch by epoch.
 #
 # Here an epoch is one in which a kernel runs: each turn of those in which several do, which differ
 # in nothing else, is one of its own.
@@ -426,7 +426,7 @@ def begin_epoch(epoch_log: Any, instance: int, kernel: int, scale: float, begin:
 
 
 class Batch(NamedTuple):
-    """What instances run in a turn of an epoch: all of them the same kernel.
+    """The kernel that all instances run in a turn of an epoch.
 
     Attributes
     ----------
@@ -571,7 +571,7 @@ def take_over(
             row += 1
 
 
-# What is known of the stress times of each instance: bounds for all cells, sums for some bits.
+# Stress times of each instance: bounds for all cells, sums for some bits.
 
 _KEPT = 256
 """Bits of entries whose cells are kept, for each instance of a batch on average."""
@@ -605,7 +605,7 @@ class Cells(NamedTuple):
 
 
 class FaultFreeState(NamedTuple):
-    """What instances have been through before their first fault.
+    """History of instances before their first fault.
 
     Attributes
     ----------
@@ -864,7 +864,7 @@ class SharedTimes(NamedTuple):
 
 
 class Search(NamedTuple):
-    """What the search for the most stressed cell looks at, and where it puts what it finds.
+    """Input and output arrays of the search for the most stressed cell.
 
     Attributes
     ----------
@@ -961,7 +961,7 @@ def look(search: Search, instances: Integers, backs: Floats, step: int) -> None:
 
 @inner
 def _part(epoch_log: EpochLog, instance: int, backs: Floats) -> float:
-    """Part of the latest turns that has passed: told by the turn that most is taken back from."""
+    """Part of the latest turns that has passed, by the turn of which most is subtracted."""
     most, part = 0.0, 1.0
     first = epoch_log.epochs[instance] - len(backs)
     for turn in range(len(backs)):
@@ -1185,7 +1185,7 @@ def _raise_most(cells: Any, instance: int, entry: int, chosen: np.uint64, most: 
 def _take_back(
     search: Search, instance: int, entry: int, chosen: np.uint64, moment: Moment
 ) -> None:
-    """Raise them by what is left when seconds of the latest turns are taken back."""
+    """Subtract the latest turns' seconds; raise the bounds by the rest."""
     cells, workspace = search.cells, search.workspace
     left, most, backs = workspace.left, moment.most, moment.backs
     for bit in range(BITS):

@@ -38,8 +38,8 @@ from mcage.engines.numba_engine.residencies import (
     RECORD,
     WHOLE,
     WRITES_END,
+    EntryWrites,
     Residencies,
-    Writes,
     residencies_of,
 )
 from mcage.geometry import Integers, Words
@@ -571,7 +571,7 @@ def _first_and_last(residencies: Residencies) -> Residencies:
     image[starts[:-1][several]] = len(planes)
     kept = writes._replace(image=image)
     return residencies._replace(
-        writes=Writes._make(column[is_kept] for column in kept),
+        writes=EntryWrites._make(column[is_kept] for column in kept),
         contents=residencies.contents._replace(
             planes=np.concatenate([planes, np.zeros_like(planes[:1])])
         ),

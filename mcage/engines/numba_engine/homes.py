@@ -128,7 +128,7 @@ class Arrivals(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """What happens in a placement.
+    """Events of a placement.
 
     Attributes
     ----------

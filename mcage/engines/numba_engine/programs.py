@@ -85,7 +85,7 @@ _TILE = 128
 
 
 class Stored(NamedTuple):
-    """What writes store.
+    """Stored bits of each write.
 
     Attributes
     ----------
@@ -113,7 +113,7 @@ class Stored(NamedTuple):
     block_of_part: Integers
 
 
-class Shown(NamedTuple):
+class ShownContent(NamedTuple):
     """For how long an entry shows each content; T is the type of sums of cycles.
 
     Contents are numbered as the rows of `Contents.planes`; those that writes of some lanes leave
@@ -144,10 +144,10 @@ class Shown(NamedTuple):
     of_words: NDArray[np.integer]
 
 
-def new_shown(stored: Stored, events: int, merged: int, cycles: Any) -> Shown:
+def new_shown(stored: Stored, events: int, merged: int, cycles: Any) -> ShownContent:
     """Make memory for entries of so many events, of which so many leave contents behind."""
     contents = len(stored.contents.planes) + merged
-    return Shown(
+    return ShownContent(
         np.empty((contents, PARTS), cycles.dtype),
         np.zeros(contents, np.int32),
         np.empty((merged, BITS), np.uint64),
@@ -204,7 +204,7 @@ def times_of_entries(
     first: Integers,
     cycles: int,
     events: Any,
-    shown: Shown,
+    shown: ShownContent,
     times: Any,
     ones: Integers,
     powered: Integers,
@@ -214,7 +214,7 @@ def times_of_entries(
     Parameters
     ----------
     stored : Stored
-        What writes store.
+        Stored bits of each write.
     arrivals : int32[arrivals, 4]
         Values that come to the entries, pass after pass, and in each entry after entry.
     first : int64[passes, n + 1]
@@ -349,7 +349,7 @@ def _show(
 
 @inner
 def _merge(contents: Any, row: Any, image: Any, mask: Any, merged: Any, number: int) -> None:
-    """What an entry shows after a write of some lanes, by what it has shown before."""
+    """Content of an entry after a write of some lanes, by its content before."""
     images = len(contents.planes)
     for bit in range(BITS):
         before = contents.planes[row, bit] if row < images else merged[row - images, bit]
@@ -430,7 +430,7 @@ def compiled_functions(program: PlacementProgram) -> dict[str, Callable[..., Any
 
 
 def answers_that_are_no_integers(functions: dict[str, Any]) -> str:
-    """What compiled functions answer otherwise than an integer, in words; empty if none does."""
+    """Functions whose answer is no integer, in words; empty if there are none."""
     for name, function in functions.items():
         for overload in function.overloads.values():
             kind = overload.signature.return_type
@@ -440,7 +440,7 @@ def answers_that_are_no_integers(functions: dict[str, Any]) -> str:
 
 
 def in_words(error: BaseException) -> str:
-    """What a program or its compilation fails with: for the latter why, and in which line."""
+    """Error of a program or of its compilation: of the latter the reason and the line."""
     if not isinstance(error, NumbaError):
         return said_by(error)
     text = str(error)
@@ -642,7 +642,7 @@ def machine_of(functions: dict[str, Callable[..., Any]]) -> Callable[..., None]:
     Returns
     -------
     callable
-        Fills in arrivals; its arguments are what is told, the slice, the program's state, what the
+        Fills in arrivals; its arguments are the input, the slice, the program's state, what the
         program sees of the entries, the fault map, arrivals, and rows for which the LDS has room.
     """
     allocate, write, read, release = (cast(Any, functions.get(name)) for name in FUNCTIONS)
@@ -899,7 +899,7 @@ class NumbaProgramRunner(ProgramRunner):
 
 
 class PythonProgramRunner(NumbaProgramRunner):
-    """Runs programs, and the machine that asks them, as Python: slowly, and told of each answer."""
+    """Runs programs, and the machine that asks them, as Python: slowly, with each answer."""
 
     @override
     def _new_machine(self) -> tuple[Callable[..., None], dict[str, Callable[..., Any]]]:
@@ -935,7 +935,7 @@ def _first_of_entries(arrivals: NDArray[np.int32], entries: int) -> Integers:
 
 
 def _stored(replay: ProgrammedReplay) -> Stored:
-    """What the writes of a replay store."""
+    """Stored bits of the writes of a replay."""
     schedule, stored_values = replay.schedule, replay.schedule.stored_values
     held = np.flatnonzero(~schedule.in_table)
     image, mask = np.zeros((2, schedule.writes), dtype=np.int64)

@@ -41,7 +41,7 @@ from mcage.replays.schedule import DEATH, Schedule
 from mcage.replays.stored_values import CODE_MASK, cell_mask
 from mcage.traces.model import ALLOC, RELEASE, WRITE
 
-# What writes store, as bit planes: bit b of all components of an entry is one 64-bit word.
+# Stored bits of each write, as bit planes: bit b of all components of an entry is one 64-bit word.
 #
 # Where an entry has fewer than 64 components, they are repeated until the word is full: bounds and
 # longest times of all components are then those of the components that there are.
@@ -158,7 +158,7 @@ def _transpose(contents: NDArray[np.uint32], planes: Words) -> None:
             planes[image, bit] = with_bit(contents, image, np.uint32(bit))
 
 
-# What selectors do in the course of a pass, in order, whatever the fault map is.
+# Operations of selectors in the course of a pass, in order, whatever the fault map is.
 
 KINDS = 4
 ADVANCE, ACQUIRE, ACQUIRE_BLOCK, FREE = range(KINDS)
@@ -263,8 +263,8 @@ MOST_WRITES = 1 << 28
 """Writes, and therefore residencies, that an occupant can name (`packing.py`)."""
 
 
-class Rules(NamedTuple):
-    """What a technique does with places.
+class PlaceRules(NamedTuple):
+    """Rules by which a technique uses places.
 
     Attributes
     ----------
@@ -284,7 +284,7 @@ class Rules(NamedTuple):
     borrows: bool
 
 
-def each_by_itself(rules: Rules) -> bool:
+def each_by_itself(rules: PlaceRules) -> bool:
     """Whether what a residency shows depends on nothing that was in its home before."""
     return rules.gated and not rules.in_blocks
 
@@ -309,7 +309,7 @@ class Kernels(NamedTuple):
     first_operation: Integers
 
 
-class Writes(NamedTuple):
+class EntryWrites(NamedTuple):
     """Writes that go to an entry, residency after residency.
 
     Attributes
@@ -389,9 +389,9 @@ class Residencies(NamedTuple):
     """
 
     slice_: Slice
-    rules: Rules
+    rules: PlaceRules
     kernels: Kernels
-    writes: Writes
+    writes: EntryWrites
     contents: Contents
     operations: Operations
     lds_rows: Integers
@@ -434,7 +434,7 @@ def residencies_of(replays: tuple[PreparedReplay, ...]) -> Residencies:
     cycles = np.uint32 if max(replay.period for replay in replays) < 1 << 32 else np.int64
     residencies = Residencies(
         slice_=Slice(geometry.entries, geometry.blocks, geometry.all_blocks),
-        rules=Rules(
+        rules=PlaceRules(
             gated=technique.gates_released,
             rotating=technique.rotating_selectors,
             in_blocks=technique.stores_in_blocks,
@@ -499,7 +499,7 @@ class _Part:
         mask[mask > 0] += FIRST_PARTIAL - 1
         mask[stored_values.is_record[held]] = RECORD
         residency = np.cumsum(begins) - 1
-        self.writes = Writes(
+        self.writes = EntryWrites(
             cycle=schedule.cycle[held],
             duration=(schedule.end_cycle - schedule.cycle)[held].view(np.uint64),
             image=image.astype(np.uint32),
@@ -524,14 +524,14 @@ def _joined(columns: list[NDArray[Any]], first: Integers | None = None) -> NDArr
 
 def _joined_writes(
     parts: list[_Part], first_residency: Integers, cycles: type[np.integer]
-) -> Writes:
+) -> EntryWrites:
     first_image = _starts([len(part.planes) for part in parts])
     masks_before = _starts([len(part.masks) for part in parts])
     mask = [
         np.where(part.writes.mask < FIRST_PARTIAL, part.writes.mask, part.writes.mask + before)
         for part, before in zip(parts, masks_before, strict=False)
     ]
-    return Writes(
+    return EntryWrites(
         cycle=_joined([part.writes.cycle for part in parts]),
         duration=_joined([part.writes.duration for part in parts]).astype(cycles),
         image=_joined([part.writes.image for part in parts], first_image).astype(np.uint32),

@@ -66,7 +66,7 @@ from mcage.engines.numba_engine.residencies import (
 )
 from mcage.engines.numba_engine.tracked_cells import (
     CellList,
-    Progress,
+    EpochProgress,
     TrackedGroups,
     Tracking,
     TurnsOfEpoch,
@@ -559,10 +559,10 @@ class NumbaStress(FaultFreeStress):
         return cells_of(self._tracked, self._geometry, len(self._has_separate_times))
 
     @cached_property
-    def _progress(self) -> Progress:
+    def _progress(self) -> EpochProgress:
         instances, passes = len(self._has_separate_times), len(self._residencies.selector_starts)
         rows, groups = len(self._list.tracked), len(self._groups.block)
-        progress: Progress = new_progress(
+        progress: EpochProgress = new_progress(
             rows, groups, self._geometry.entries, instances, passes, self._residencies.at_most
         )
         return progress

@@ -106,7 +106,7 @@ class CellList(NamedTuple):
     tracked: Integers
 
 
-class Progress(NamedTuple):
+class EpochProgress(NamedTuple):
     """How far cells, groups and instances have come in an epoch.
 
     Attributes
@@ -154,7 +154,7 @@ class Tracking(NamedTuple):
 
     groups: TrackedGroups
     cells: CellList
-    progress: Progress
+    progress: EpochProgress
     seconds: Floats
 
 
@@ -212,7 +212,7 @@ def new_progress(
     rows: int, groups: int, entries: int, instances: int, passes: int, cycles: Any
 ) -> Any:
     """Make space for progress; `cycles` is an array of the type of sums of cycles."""
-    return Progress(
+    return EpochProgress(
         np.empty((rows, IN_ROW), cycles.dtype),
         np.empty((groups, TOGETHER), np.int64),
         np.empty(groups, np.int64),
@@ -466,7 +466,7 @@ def _sum_component(words: Any, held: Any, count: int, component: int) -> np.int6
 
 # Tracked cells and open bits of instances that run the same kernel, in one pass through it.
 #
-# What a residency shows is the same wherever it lives: it is summed up once, and added where it
+# Content of a residency is the same wherever it lives: it is summed up once, and added where it
 # lives in every pass of every instance. That holds if released places are off, and every residency
 # has an entry to itself. A residency that began in the LDS is summed up for itself, from its first
 # write in an entry on.

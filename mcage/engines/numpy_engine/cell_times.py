@@ -50,7 +50,7 @@ class Occupants:
 
 @dataclass(frozen=True)
 class Imprints:
-    """What a write puts into which class of cells.
+    """Content that a write puts into each class of cells.
 
     Attributes
     ----------
@@ -163,7 +163,7 @@ def _classes_met(
 ) -> Iterator[tuple[int, Integers]]:
     """Classes that the masks and regions of an entry's occupants tell apart, and their cells.
 
-    Of classes that are not told apart the first stands for all.
+    The first of classes that are not distinguished stands for all of them.
 
     Cells that are never overwritten or never powered are left out.
     """

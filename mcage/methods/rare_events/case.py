@@ -20,7 +20,7 @@ from mcage.lifetime.degradation import most_instances
 from mcage.lifetime.faults import SliceLuck, limits_of_batch
 from mcage.lifetime.feasibility import FaultFreeReplays, Feasibility
 from mcage.lifetime.simulator import SliceBatch, simulate_lifetimes
-from mcage.methods.rare_events.proposals import LifeDistribution, Lives, VminGaussian
+from mcage.methods.rare_events.proposals import LifeDistribution, LifeDraws, VminGaussian
 from mcage.protection.policy import DEFAULT
 from mcage.single_runs.replay import SingleCase
 from mcage.spec import SweepSpec
@@ -112,15 +112,15 @@ class RareCase:
         return replace(self, age_years=0.0, conditions=conditions, lives=lives)
 
     def luck(self, seed: int, instances: NDArray[np.int64]) -> SliceLuck:
-        """What decides by which margins the cells of slices fail: as in a sweep of that seed."""
+        """Sampler of the margins by which cells of slices fail: as in a sweep of that seed."""
         return SliceLuck(seed, instances, self.fault_free.geometry.cells)
 
-    def cause(self, lives: Lives, tail: TailCells, luck: SliceLuck) -> NDArray[np.int8]:
+    def cause(self, lives: LifeDraws, tail: TailCells, luck: SliceLuck) -> NDArray[np.int8]:
         """Cause of death of slices by that age.
 
         Parameters
         ----------
-        lives : Lives
+        lives : LifeDraws
             I lives.
         tail : TailCells
             Cells of these slices whose Vmin lies above `floor_volts`.
@@ -148,7 +148,9 @@ class RareCase:
             cause[batch] = cause_of(lives.of(batch), new, luck.of(batch))
         return cause
 
-    def _cause_by_the_age(self, lives: Lives, new: NewSlices, luck: SliceLuck) -> NDArray[np.int8]:
+    def _cause_by_the_age(
+        self, lives: LifeDraws, new: NewSlices, luck: SliceLuck
+    ) -> NDArray[np.int8]:
         new, limits = limits_of_batch(self.conditions, new, luck)
         slices = SliceBatch(
             workload=self.lives.workload(lives),
@@ -161,8 +163,10 @@ class RareCase:
         in_time = end.seconds <= self.age_years * SECONDS_PER_YEAR
         return np.where(in_time, end.cause, EndCause.CENSORED).astype(np.int8)
 
-    def _cause_on_arrival(self, lives: Lives, new: NewSlices, luck: SliceLuck) -> NDArray[np.int8]:
-        """What keeps slices from running their first kernels; nothing has aged, nor need age."""
+    def _cause_on_arrival(
+        self, lives: LifeDraws, new: NewSlices, luck: SliceLuck
+    ) -> NDArray[np.int8]:
+        """Causes that keep new slices from running their first kernels; nothing need age."""
         feasibility = Feasibility(self.engine, self.fault_free, self.conditions.limits)
         turns = self.lives.workload(lives)[0]
         with self.engine.working():
@@ -185,13 +189,13 @@ class WeightedLives:
         with.
     cause : int8[I]
         Cause of death, `EndCause`; ``CENSORED`` where the slice is alive.
-    lives : Lives
+    lives : LifeDraws
         What decided it besides the cells.
     """
 
     weights: NDArray[np.float64]
     cause: NDArray[np.int8]
-    lives: Lives
+    lives: LifeDraws
 
     @property
     def dead(self) -> NDArray[np.bool_]:
@@ -205,7 +209,7 @@ class WeightedLives:
         return cls(
             np.concatenate([part.weights for part in parts]),
             np.concatenate([part.cause for part in parts]),
-            Lives.join([part.lives for part in parts]),
+            LifeDraws.join([part.lives for part in parts]),
         )
 
 
@@ -480,7 +484,7 @@ def _warnings(
     return tuple(warnings)
 
 
-# What an estimate is checked against: deaths that its sample may have missed, and an exact result.
+# Checks of an estimate: deaths that its sample may have missed, and an exact result.
 #
 # Slices and lives are drawn such that faults or delay kill them, as far as a search has come upon
 # such lives. A death that is rare for another reason is as hard to see as in a sweep.

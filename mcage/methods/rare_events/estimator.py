@@ -22,7 +22,13 @@ from mcage.methods.rare_events.case import (
     rare_case,
     unseen,
 )
-from mcage.methods.rare_events.proposals import LifeTilt, PairProposal, Part, Proposal, draw_slices
+from mcage.methods.rare_events.proposals import (
+    LifeTilt,
+    MixturePart,
+    PairProposal,
+    Proposal,
+    draw_slices,
+)
 from mcage.methods.rare_events.search import LateLives, find_late_lives, find_tilt
 from mcage.random import seed_of
 from mcage.spec import SweepSpec
@@ -126,24 +132,24 @@ def most_deaths_by_faults(case: RareCase) -> float:
     return PairProposal(case.distribution, case.weak_volts, needed).expected_pairs
 
 
-def _towards_faults(case: RareCase) -> tuple[Proposal, Part]:
+def _towards_faults(case: RareCase) -> tuple[Proposal, MixturePart]:
     """Mixture of cells of which many entries are faulty, and the part of it that draws them."""
     if case.needed.any():
         pairs = PairProposal(case.distribution, case.weak_volts, case.needed)
-        return Proposal(case.distribution, case.weak_volts, pairs), Part(1.0, of_cells=True)
+        return Proposal(case.distribution, case.weak_volts, pairs), MixturePart(1.0, of_cells=True)
     pilot = find_tilt(case)
     favoured = LifeTilt.favouring(case.lives, pilot.kernel, FAVOURED)
     tilted = Proposal(case.distribution, case.typical_volts, pilot.tilt)
-    return tilted, Part(1.0, favoured, of_cells=True)
+    return tilted, MixturePart(1.0, favoured, of_cells=True)
 
 
-def _late_parts(late: LateLives, share: float) -> tuple[Part, ...]:
+def _late_parts(late: LateLives, share: float) -> tuple[MixturePart, ...]:
     """Parts of a mixture that draw lives that end by delay, with a share for all."""
     pairs = zip(late.tilts, late.shares, strict=True)
-    return tuple(Part(share * of_tilt, lives=tilt) for tilt, of_tilt in pairs)
+    return tuple(MixturePart(share * of_tilt, lives=tilt) for tilt, of_tilt in pairs)
 
 
-def _balanced(case: RareCase, towards: Proposal, faulty: Part, late: LateLives) -> Sampler:
+def _balanced(case: RareCase, towards: Proposal, faulty: MixturePart, late: LateLives) -> Sampler:
     """Divide slices between causes of death as a pilot sample shows them.
 
     The random numbers of the pilot are independent of those of the estimate.

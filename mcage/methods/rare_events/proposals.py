@@ -28,8 +28,8 @@ LEAST_RANK, GREATEST_RANK = 2.0**-54, 1.0 - 2.0**-53
 
 
 @dataclass(frozen=True, eq=False)
-class Lives:
-    """What I slices differ in besides their cells.
+class LifeDraws:
+    """Properties in which I slices differ besides their cells.
 
     Attributes
     ----------
@@ -51,13 +51,13 @@ class Lives:
     def __len__(self) -> int:
         return len(self.ranks)
 
-    def of(self, which: NDArray[np.int64] | NDArray[np.bool_] | slice) -> "Lives":
+    def of(self, which: NDArray[np.int64] | NDArray[np.bool_] | slice) -> "LifeDraws":
         """Selected lives."""
         mixes, chances = self.mix_of_period[which], self.chances[which]
-        return Lives(self.ranks[which], mixes, chances, self.shares[which])
+        return LifeDraws(self.ranks[which], mixes, chances, self.shares[which])
 
     @classmethod
-    def join(cls, parts: list["Lives"]) -> "Lives":
+    def join(cls, parts: list["LifeDraws"]) -> "LifeDraws":
         """Join lives, in their order."""
         return cls(
             np.concatenate([part.ranks for part in parts]),
@@ -149,7 +149,7 @@ class LifeDistribution:
         """Lives that run one kernel at a time, and have the same constants."""
         return replace(self, mix="uniform", turns=0) if self.turns else self
 
-    def draw(self, seed: int, instances: NDArray[np.int64]) -> Lives:
+    def draw(self, seed: int, instances: NDArray[np.int64]) -> LifeDraws:
         """Lives as in a sweep, each a function of seed and instance id.
 
         Parameters
@@ -171,7 +171,7 @@ class LifeDistribution:
             shares = np.ones((*mixes.shape, 1))
             chances = kernel_chances(*stream[:-1])
         ranks = np.hstack([np.empty((len(instances), 0)), *columns])
-        return Lives(ranks, mixes, chances, shares)
+        return LifeDraws(ranks, mixes, chances, shares)
 
     def _numbers_of(self, kernels: NDArray[np.int64]) -> NDArray[np.int64]:
         """Numbers of mixes, int64[...], given their kernels in rising order: int64[..., turns]."""
@@ -179,14 +179,14 @@ class LifeDistribution:
         flat = kernels.reshape(-1, kernels.shape[-1]).tolist()
         return np.array([number_of[tuple(mix)] for mix in flat]).reshape(kernels.shape[:-1])
 
-    def drawn_shares(self, lives: Lives, draws: np.random.Generator) -> NDArray[np.float64]:
+    def drawn_shares(self, lives: LifeDraws, draws: np.random.Generator) -> NDArray[np.float64]:
         """Shares for the mixes of lives, drawn as in a sweep: float64[I, periods, turns]."""
         if not self._shares_vary:
             return lives.shares
         assert isinstance(self.mix, str)
         return draw_shares(self.mix, draws, lives.shares.shape)
 
-    def constants_of(self, lives: Lives) -> InstanceConstants:
+    def constants_of(self, lives: LifeDraws) -> InstanceConstants:
         """Constants of lives."""
         places = np.cumsum([0, *self.constants.values()])
         ranks = {}
@@ -195,7 +195,7 @@ class LifeDistribution:
             ranks[name] = lives.ranks[:, first:last] if each_epoch else lives.ranks[:, first]
         return self.distributions.at(ranks, len(lives))
 
-    def workload(self, lives: Lives) -> list[Turns]:
+    def workload(self, lives: LifeDraws) -> list[Turns]:
         """Kernels that take turns in each epoch of each slice, up to the age."""
         kernels = self.mixes[lives.mix_of_period]
         of_period = [
@@ -1052,7 +1052,7 @@ class LifeTilt:
 
     @classmethod
     def like(
-        cls, distribution: LifeDistribution, lives: Lives, weights: NDArray[np.float64]
+        cls, distribution: LifeDistribution, lives: LifeDraws, weights: NDArray[np.float64]
     ) -> "LifeTilt":
         """Fit the tilt under which given lives are most likely (cross-entropy).
 
@@ -1060,7 +1060,7 @@ class LifeTilt:
         ----------
         distribution : LifeDistribution
             How lives vary in a sweep.
-        lives : Lives
+        lives : LifeDraws
             Lives that have ended early.
         weights : float64[I]
             Weight of each, with a sum above 0.
@@ -1084,18 +1084,18 @@ class LifeTilt:
     def draw(
         self,
         distribution: LifeDistribution,
-        plain: Lives,
+        plain: LifeDraws,
         seed: int,
         role: str,
         instances: NDArray[np.int64],
-    ) -> Lives:
+    ) -> LifeDraws:
         """Turn lives drawn as in a sweep into lives of this distribution.
 
         Parameters
         ----------
         distribution : LifeDistribution
             How lives vary in a sweep.
-        plain : Lives
+        plain : LifeDraws
             Lives as in a sweep.
         seed, role, instances : int, str, int64[I]
             Seed, purpose and ids of the lives, which their random numbers depend on.
@@ -1115,9 +1115,9 @@ class LifeTilt:
             mixes[:, : drawn.shape[1]] = drawn
             if distribution.mix == "one":
                 mixes[:] = drawn[:, :1]
-        return Lives(ranks, mixes, plain.chances, plain.shares)
+        return LifeDraws(ranks, mixes, plain.chances, plain.shares)
 
-    def log_ratio(self, lives: Lives) -> NDArray[np.float64]:
+    def log_ratio(self, lives: LifeDraws) -> NDArray[np.float64]:
         """Logarithm of the density of lives over that in a sweep: float64[I]."""
         along = (lives.normals * self.direction).sum(axis=1)
         ratio = _log_ratios(along, self.height, self.deviation)
@@ -1178,7 +1178,7 @@ class SliceTilt:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class MixturePart:
     """A part of a mixture, besides the plain distribution.
 
     Parameters
@@ -1209,7 +1209,7 @@ class Proposal:
         slice tilt.
     cells : SliceTilt or PairProposal, optional
         Distribution of the cells that parts may draw; by default the plain one.
-    parts : tuple of Part
+    parts : tuple of MixturePart
         Parts besides the plain distribution.
     without_cells : bool
         Whether slices are drawn without any cell above the floor, because cells do not matter; no
@@ -1219,7 +1219,7 @@ class Proposal:
     distribution: VminGaussian
     level_volts: float
     cells: SliceTilt | PairProposal | None = None
-    parts: tuple[Part, ...] = ()
+    parts: tuple[MixturePart, ...] = ()
     without_cells: bool = False
 
     @property
@@ -1241,7 +1241,7 @@ class Proposal:
         seed: int,
         role: str,
         instances: NDArray[np.int64],
-    ) -> Lives:
+    ) -> LifeDraws:
         """Draw lives; those of the plain part and of parts without a tilt are as in a sweep.
 
         Parameters
@@ -1267,7 +1267,7 @@ class Proposal:
                 lives.mix_of_period[drawn] = tilted.mix_of_period
         return lives
 
-    def weights(self, slices: "DrawnSlices", lives: Lives | None = None) -> NDArray[np.float64]:
+    def weights(self, slices: "DrawnSlices", lives: LifeDraws | None = None) -> NDArray[np.float64]:
         """Plain density of slices and their lives over their density under the mixture: float64[I].
 
         Lives may be left out if no part tilts them.

@@ -238,7 +238,7 @@ def find_late_lives(case: RareCase) -> LateLives | None:
     return LateLives(tuple(tilts), shares, population.probability)
 
 
-def used_guardband(case: RareCase, lives: proposals.Lives) -> NDArray[np.float64]:
+def used_guardband(case: RareCase, lives: proposals.LifeDraws) -> NDArray[np.float64]:
     """Part of the guardband that the worst transistor of slices without faults has used up.
 
     Parameters
@@ -345,14 +345,16 @@ class _DelayPopulation:
         used = used_guardband(self.case, moved)
         stays = used < self.level
         self.used = np.where(stays, self.used, used)
-        self.lives = proposals.Lives(
+        self.lives = proposals.LifeDraws(
             np.where(stays[:, None], lives.ranks, moved.ranks),
             np.where(stays[:, None], lives.mix_of_period, moved.mix_of_period),
             lives.chances,
             np.where(stays[:, None, None], lives.shares, moved.shares),
         )
 
-    def _moved(self, lives: proposals.Lives, length: NDArray[np.float64]) -> proposals.Lives:
+    def _moved(
+        self, lives: proposals.LifeDraws, length: NDArray[np.float64]
+    ) -> proposals.LifeDraws:
         """Lives of which a part, float64[I, 1], is drawn anew."""
         draw = self.generator
         normals = np.sqrt(1.0 - length**2) * lives.normals
@@ -367,14 +369,14 @@ class _DelayPopulation:
         mixes = np.where(redrawn, mixes, lives.mix_of_period)
         drawn = self.case.lives.drawn_shares(lives, draw)
         shares = np.where(redrawn[..., None], drawn, lives.shares)
-        return proposals.Lives(proposals.ranks_of(normals), mixes, lives.chances, shares)
+        return proposals.LifeDraws(proposals.ranks_of(normals), mixes, lives.chances, shares)
 
     @property
     def _deviation(self) -> float:
         """Standard deviation of the normal numbers behind constants."""
         return float(((1.0 - self.plain) / WIDE**2 + self.plain) ** -0.5)
 
-    def _chances(self, lives: proposals.Lives) -> NDArray[np.float64]:
+    def _chances(self, lives: proposals.LifeDraws) -> NDArray[np.float64]:
         """Chances of mixes, up to a factor for each life: float64[I, mixes]."""
         chances: NDArray[np.float64] = np.maximum(lives.chances, LEAST_CHANCE) ** self.plain
         return chances
@@ -396,7 +398,7 @@ class _DelayPopulation:
         self.lives, self.used = self.lives.of(chosen), self.used[chosen]
 
 
-def _groups(case: RareCase, lives: proposals.Lives) -> list[NDArray[np.int64]]:
+def _groups(case: RareCase, lives: proposals.LifeDraws) -> list[NDArray[np.int64]]:
     """Lives by the kernel that they run longest up to the age; small groups are put together."""
     edges = np.minimum(case.conditions.epoch_edges_years, case.age_years)
     workload = case.lives.workload(lives)
@@ -496,7 +498,7 @@ def _weighted_quantile(
 
 def _with_tilt(tilt: proposals.SliceTilt, share: float) -> proposals.Proposal:
     """Slices of which a share has a tilt."""
-    fields, parts = tilt.fields, (proposals.Part(share, of_cells=True),)
+    fields, parts = tilt.fields, (proposals.MixturePart(share, of_cells=True),)
     return proposals.Proposal(fields.distribution, fields.level_volts, tilt, parts)
 
 

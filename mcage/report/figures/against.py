@@ -15,7 +15,7 @@ from mcage.results.measures import Measure, available, cases_of
 from mcage.stats.estimates import Estimate, Floats
 
 CURVES = 12
-"""Curves of a panel, which can be told apart."""
+"""Curves of a panel that a reader can distinguish."""
 
 
 def numeric_axes(results: xr.Dataset) -> list[str]:

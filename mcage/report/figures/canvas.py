@@ -26,7 +26,7 @@ from mcage.report.notes import caveats_of
 from mcage.results.header import Header
 from mcage.stats.estimates import CONFIDENCE, Bools, Floats
 
-# The style of all figures: fonts, widths, and how curves are told apart, in colour and in grey.
+# The style of all figures: fonts, widths, and how curves differ, in colour and in grey.
 
 Given = ParamSpec("Given")
 Drawn = TypeVar("Drawn")
@@ -95,7 +95,7 @@ FREE_MARKERS = (Shape(_CORNERS), Shape([(y, x) for x, y in _CORNERS]))
 
 
 @dataclass(frozen=True)
-class Look:
+class CurveLook:
     """How a curve looks.
 
     Parameters
@@ -119,29 +119,29 @@ class Look:
 
     @property
     def in_grey(self) -> tuple[tuple[float, ...], Any]:
-        """What is left to tell it by without colours."""
+        """Look of a curve without colours."""
         return self.dashes, self.marker
 
 
-Looks = Mapping[str, Look]
+Looks = Mapping[str, CurveLook]
 
 LOOKS = {
-    "baseline": Look("#000000", SOLID, "o"),
-    "rar": Look("#882255", DASHES[4], "<"),
-    "rc": Look("#999933", DASHES[2], ">"),
-    "rc+rar": Look("#D55E00", DASHES[1], "s"),
-    "wc": Look("#332288", DASHES[6], "v"),
-    "argo": Look("#777777", DASHES[3], "h"),
-    "disable": Look("#E69F00", DASHES[4], "X"),
-    "gr-guard": Look("#CC79A7", DASHES[5], "P"),
-    "rrcd": Look("#0072B2", DASHES[3], "^"),
-    "rrcd+pg": Look("#56B4E9", DASHES[1], "D"),
-    "rrcd+rc+rar": Look("#009E73", DASHES[2], "*"),
+    "baseline": CurveLook("#000000", SOLID, "o"),
+    "rar": CurveLook("#882255", DASHES[4], "<"),
+    "rc": CurveLook("#999933", DASHES[2], ">"),
+    "rc+rar": CurveLook("#D55E00", DASHES[1], "s"),
+    "wc": CurveLook("#332288", DASHES[6], "v"),
+    "argo": CurveLook("#777777", DASHES[3], "h"),
+    "disable": CurveLook("#E69F00", DASHES[4], "X"),
+    "gr-guard": CurveLook("#CC79A7", DASHES[5], "P"),
+    "rrcd": CurveLook("#0072B2", DASHES[3], "^"),
+    "rrcd+pg": CurveLook("#56B4E9", DASHES[1], "D"),
+    "rrcd+rc+rar": CurveLook("#009E73", DASHES[2], "*"),
 }
 """Looks of the techniques that ship with mcage, the same in each figure."""
 
 
-def looks_of(names: Iterable[str] | Mapping[str, str]) -> dict[str, Look]:
+def looks_of(names: Iterable[str] | Mapping[str, str]) -> dict[str, CurveLook]:
     """Look of each technique, or of whatever else has curves of its own.
 
     Parameters
@@ -167,7 +167,7 @@ def looks_of(names: Iterable[str] | Mapping[str, str]) -> dict[str, Look]:
     }
 
 
-def _other_looks(shipped: Sequence[Look]) -> Iterator[Look]:
+def _other_looks(shipped: Sequence[CurveLook]) -> Iterator[CurveLook]:
     """Looks beside those of techniques, each once; neighbours differ in all that they can."""
     # Free ones come first, so that a user's technique looks the same beside whatever it stands.
     palette = (*FREE_COLOURS, *PALETTE) if shipped else (*PALETTE[1:], PALETTE[0])
@@ -181,9 +181,9 @@ def _other_looks(shipped: Sequence[Look]) -> Iterator[Look]:
     taken = {look.in_grey for look in LOOKS.values()}
     numbers = ((SOLID, f"${number}$") for number in count(1))
     for number, (dashes, marker) in enumerate(pair for pair in pairs if pair not in taken):
-        yield Look(colours[number % len(colours)], dashes, marker)
+        yield CurveLook(colours[number % len(colours)], dashes, marker)
     for number, (dashes, marker) in enumerate(numbers):  # more than a figure can show
-        yield Look(colours[number % len(colours)], dashes, marker)
+        yield CurveLook(colours[number % len(colours)], dashes, marker)
 
 
 def in_style(draw: Callable[Given, Drawn]) -> Callable[Given, Drawn]:
@@ -371,8 +371,8 @@ class Panel:
 
 
 @dataclass(frozen=True)
-class Part:
-    """What a figure shows of a case.
+class CasePart:
+    """Part of a figure that shows a case.
 
     Parameters
     ----------
@@ -524,7 +524,7 @@ PERCENT = f"{100 * CONFIDENCE:g} %"
 
 @dataclass(frozen=True)
 class Sheet:
-    """What all figures of a file have in common.
+    """Properties that all figures of a file share.
 
     Parameters
     ----------
@@ -626,7 +626,7 @@ class Plot:
         """How a series is drawn."""
         return "points"
 
-    def handle(self, look: Look) -> Line2D:
+    def handle(self, look: CurveLook) -> Line2D:
         """Handle of a name in the legend."""
         return line_of(look)
 
@@ -646,14 +646,16 @@ class Plot:
         return min(high, max(low, 0.6 * sheet.width_mm / columns))
 
     def heading(self, panel: Panel) -> list[str]:
-        """What stands above a panel: its title, and what cannot be seen in it."""
+        """Text above a panel: its title, and notes on data that it cannot show."""
         return [*filter(None, (panel.title, *panel.notes))]
 
     def headline(self, sheet: Sheet) -> str:
         """Title on a sheet."""
         return self.title
 
-    def of_cases(self, cases: Iterable[tuple[NamedCase, Iterable[Part]]]) -> "Plot | AbsentFigure":
+    def of_cases(
+        self, cases: Iterable[tuple[NamedCase, Iterable[CasePart]]]
+    ) -> "Plot | AbsentFigure":
         """Return the figure of cases, with a panel for each of their conditions and parts.
 
         Parameters
@@ -666,7 +668,7 @@ class Plot:
         Plot or AbsentFigure
             The latter if no case has a series.
         """
-        panels: dict[tuple[str, str], list[tuple[NamedCase, Part]]] = {}
+        panels: dict[tuple[str, str], list[tuple[NamedCase, CasePart]]] = {}
         names: dict[str, dict[str, str]] = {}
         for case, parts in cases:
             names.setdefault(case.conditions, {})[case.name] = case.identity
@@ -794,7 +796,7 @@ class Plot:
         return ReportFigure(name, title, caption, alt, figure, tuple(drawn))
 
 
-def line_of(look: Look) -> Line2D:
+def line_of(look: CurveLook) -> Line2D:
     """Handle of a curve in a legend."""
     return Line2D(
         [], [], color=look.colour, linestyle=look.linestyle, marker=look.marker, markersize=4

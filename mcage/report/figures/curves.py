@@ -1,4 +1,4 @@
-"""Panels of curves: each told apart from the others, also where curves coincide."""
+"""Panels of curves, which differ in their looks also where they coincide."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -164,7 +164,7 @@ def _draw_line(axes: Axes, series: canvas.Series, style: Mapping[str, Any], alph
         band.set_gid(f"{series.gid}-band")
 
 
-def _draw_points(axes: Axes, series: canvas.Series, look: canvas.Look) -> None:
+def _draw_points(axes: Axes, series: canvas.Series, look: canvas.CurveLook) -> None:
     """Draw points with their intervals, and nothing between them."""
     (points,) = axes.plot(
         series.x, series.y, color=look.colour, marker=look.marker, linestyle="none", clip_on=False
@@ -194,7 +194,7 @@ def _marks_of_steps(axes: Axes, series: canvas.Series, phase: float) -> tuple[Fl
 
 
 def _mark(
-    axes: Axes, series: canvas.Series, look: canvas.Look, places: Floats, heights: Floats
+    axes: Axes, series: canvas.Series, look: canvas.CurveLook, places: Floats, heights: Floats
 ) -> None:
     """Draw the markers of a curve."""
     (marks,) = axes.plot(

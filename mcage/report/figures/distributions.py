@@ -101,9 +101,9 @@ def share_row(name: str, which: Bools) -> canvas.Series:
     return estimate_row(name, proportion(int(which.sum()), which.size), 100.0)
 
 
-def of_row(series: canvas.Series, panel: str = "") -> canvas.Part:
-    """What a figure of rows shows of a case."""
-    return canvas.Part(series, panel, worth=float(series.x[0]))
+def of_row(series: canvas.Series, panel: str = "") -> canvas.CasePart:
+    """Part of a figure of rows that shows a case."""
+    return canvas.CasePart(series, panel, worth=float(series.x[0]))
 
 
 def quantile_curve(
@@ -141,9 +141,9 @@ def share_curve(values: Floats, scale: float = 1.0, name: str = "") -> canvas.Se
     return canvas.Series(name, places, 100 * share, 100 * lower, 100 * upper)
 
 
-def of_shares(series: canvas.Series, panel: str = "") -> canvas.Part:
-    """What a figure of cumulative shares shows of a case, which its median stands for."""
-    return canvas.Part(series, panel, worth=float(series.x[np.searchsorted(series.y, 50.0)]))
+def of_shares(series: canvas.Series, panel: str = "") -> canvas.CasePart:
+    """Part of a figure of cumulative shares that shows a case, which its median stands for."""
+    return canvas.CasePart(series, panel, worth=float(series.x[np.searchsorted(series.y, 50.0)]))
 
 
 def _widen(limits: Callable[[], tuple[float, float]], set_limits: Callable[..., object]) -> None:
@@ -253,7 +253,7 @@ def _places(
 
 
 def _panels(curves: Sequence[canvas.Series]) -> tuple[canvas.Panel, ...]:
-    """Panels of so many curves as can be told apart."""
+    """Panels with as many curves as a reader can distinguish."""
     parts = (curves[first : first + CURVES] for first in range(0, len(curves), CURVES))
     return tuple(canvas.Panel("", tuple(part), alt=_alt(part)) for part in parts)
 

@@ -41,8 +41,8 @@ def survival(horizon_years: float, what: str) -> CurveFigure:
     )
 
 
-def alive(lives: CaseLives, panel: str = "") -> canvas.Part:
-    """What a survival figure shows of a case: its curve from age 0 to the horizon.
+def alive(lives: CaseLives, panel: str = "") -> canvas.CasePart:
+    """Part of a survival figure that shows a case: its curve from age 0 to the horizon.
 
     Of more than `MOST_STEPS` steps, those are left out that change a share by less than `FINENESS`
     of the range of the curve, so that a case of any number of instances takes the same memory.
@@ -51,7 +51,7 @@ def alive(lives: CaseLives, panel: str = "") -> canvas.Part:
     dead = float(np.mean(lives.years == 0))
     if dead > NEVER_WORK:
         why = f"not drawn, {100 * dead:.4g} % dead on arrival"
-        return canvas.Part(None, panel, why, mean)
+        return canvas.CasePart(None, panel, why, mean)
     curve = kaplan_meier(lives.years, lives.died)
     shares = [
         np.concatenate([[1.0], part, part[-1:] if part.size else [1.0]])
@@ -65,7 +65,7 @@ def alive(lives: CaseLives, panel: str = "") -> canvas.Part:
     ages = ages[(ages >= 0) & (ages <= lives.horizon_years)]
     at_risk = lives.years.size - np.searchsorted(np.sort(lives.years), ages)
     series = canvas.Series(lives.label, years[keep], *(100 * share[keep] for share in shares))
-    return canvas.Part(series, panel, worth=mean, row=(tuple(ages), tuple(at_risk.tolist())))
+    return canvas.CasePart(series, panel, worth=mean, row=(tuple(ages), tuple(at_risk.tolist())))
 
 
 def causes(horizon_years: float, what: str) -> CurveFigure:
@@ -87,8 +87,8 @@ def causes(horizon_years: float, what: str) -> CurveFigure:
     )
 
 
-def dead(lives: CaseLives, names: Mapping[int, str], ages: Floats) -> Iterator[canvas.Part]:
-    """What a figure of causes shows of a case.
+def dead(lives: CaseLives, names: Mapping[int, str], ages: Floats) -> Iterator[canvas.CasePart]:
+    """Part of a figure of causes that shows a case.
 
     Parameters
     ----------
@@ -106,4 +106,4 @@ def dead(lives: CaseLives, names: Mapping[int, str], ages: Floats) -> Iterator[c
             of = cumulative_incidence(lives.years, lives.died, lives.cause == cause, grid)
             shares = (100 * share for share in (of.share, of.lower, of.upper))
             series = canvas.Series(lives.label, of.years, *shares)
-            yield canvas.Part(series, name, worth=float(series.y[-1]))
+            yield canvas.CasePart(series, name, worth=float(series.y[-1]))

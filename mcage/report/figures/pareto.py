@@ -103,7 +103,7 @@ class Cloud(canvas.Plot):
                 axes.add_artist(words)
                 words.set_clip_on(False)
 
-    def handle(self, look: canvas.Look) -> Line2D:
+    def handle(self, look: canvas.CurveLook) -> Line2D:
         """Handle of a name in the legend."""
         return Line2D([], [], color=look.colour, marker=look.marker, linestyle="none", markersize=4)
 

@@ -40,7 +40,7 @@ VOLTAGES = {"vdd_volts": "lowest Vdd [V]"}
 
 
 @dataclass(frozen=True)
-class Source:
+class PageSource:
     """A results file of a report.
 
     Parameters
@@ -104,7 +104,7 @@ class Drawing:
 
 
 @dataclass(frozen=True)
-class Shown:
+class PageFigure:
     """A figure of a report, or why there is none.
 
     Parameters
@@ -150,14 +150,14 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Study:
+class StudySection:
     """The results files of one study: a section of the page.
 
     Parameters
     ----------
     name : str
         The study.
-    sources : tuple of Source
+    sources : tuple of PageSource
         Its files.
     table : ResultTable
         Its table.
@@ -166,16 +166,16 @@ class Study:
     cases : tuple of str
         Number of the file and place of the case of each line of the table; empty of a line that is
         of no case.
-    figures : tuple of tuple of Shown
+    figures : tuple of tuple of PageFigure
         Its figures; those of the same name, one for each file, stand side by side.
     """
 
     name: str
-    sources: tuple[Source, ...]
+    sources: tuple[PageSource, ...]
     table: ResultTable
     table_links: tuple[str, ...]
     cases: tuple[str, ...]
-    figures: tuple[tuple[Shown, ...], ...]
+    figures: tuple[tuple[PageFigure, ...], ...]
 
     @property
     def filters(self) -> tuple[Choice, ...]:
@@ -196,7 +196,7 @@ def _choice(column: Column) -> Choice | None:
     return Choice(name, words, tuple(map(words.index, texts)))
 
 
-def page_of(studies: Sequence[Study]) -> str:
+def page_of(studies: Sequence[StudySection]) -> str:
     """HTML of the page of at least one study."""
     script = _static("report.js")
     sources = [source for study in studies for source in study.sources]

@@ -7,7 +7,7 @@ import xarray as xr
 
 from mcage.report.cases import cases_in, named_cases
 from mcage.report.figures import canvas, distributions, lives
-from mcage.report.figures.canvas import Part
+from mcage.report.figures.canvas import CasePart
 from mcage.report.figures.curves import CurveFigure
 from mcage.stats.estimates import mean
 from mcage.stats.survival import CaseLives
@@ -68,7 +68,7 @@ def draw(results: xr.Dataset) -> Iterator[canvas.Plot | canvas.AbsentFigure]:
     horizon = float(ages[-1])
 
     def of_each(
-        plot: canvas.Plot, parts: Callable[[xr.Dataset], Iterator[Part]]
+        plot: canvas.Plot, parts: Callable[[xr.Dataset], Iterator[CasePart]]
     ) -> canvas.Plot | canvas.AbsentFigure:
         return plot.of_cases((name, parts(case)) for name, case in zip(names, cases, strict=True))
 
@@ -76,15 +76,15 @@ def draw(results: xr.Dataset) -> Iterator[canvas.Plot | canvas.AbsentFigure]:
 
         def by_age(
             case: xr.Dataset, variables: dict[str, str] = variables, scale: float = scale
-        ) -> Iterator[Part]:
+        ) -> Iterator[CasePart]:
             for panel, variable in variables.items():
                 values = case[variable].transpose("instance", "age").values
                 curve = distributions.quantile_curve(ages, values, scale)
-                yield Part(curve, panel, worth=float(curve.y[-1]))
+                yield CasePart(curve, panel, worth=float(curve.y[-1]))
 
         yield of_each(plot, by_age)
 
-    def alive(case: xr.Dataset) -> Iterator[Part]:
+    def alive(case: xr.Dataset) -> Iterator[CasePart]:
         for panel, variable in LIVES.items():
             years = case[variable].values
             died = case["end_cause"].values != 0 if variable == "life_years" else years < horizon
@@ -96,7 +96,7 @@ def draw(results: xr.Dataset) -> Iterator[canvas.Plot | canvas.AbsentFigure]:
     flags = dict(zip(np.atleast_1d(attributes["flag_values"]).tolist(), words, strict=True))
     flags.pop(0)
 
-    def dead(case: xr.Dataset) -> Iterator[Part]:
+    def dead(case: xr.Dataset) -> Iterator[CasePart]:
         cause = case["end_cause"].values.astype(np.int64)
         of_case = CaseLives("", case["life_years"].values, cause != 0, cause, horizon)
         return lives.dead(of_case, flags, ages)
@@ -105,7 +105,7 @@ def draw(results: xr.Dataset) -> Iterator[canvas.Plot | canvas.AbsentFigure]:
 
     first = cases[0]["max_dvth_mv"].transpose("age", "instance").values[-1]
 
-    def saved(case: xr.Dataset) -> Iterator[Part]:
+    def saved(case: xr.Dataset) -> Iterator[CasePart]:
         shifts = case["max_dvth_mv"].transpose("age", "instance").values[-1]
         if case is not cases[0]:
             row = distributions.estimate_row("", mean(1 - shifts / first), 100.0)
@@ -127,7 +127,7 @@ def draw(results: xr.Dataset) -> Iterator[canvas.Plot | canvas.AbsentFigure]:
             saved,
         )
 
-    def stressed(case: xr.Dataset) -> Iterator[Part]:
+    def stressed(case: xr.Dataset) -> Iterator[CasePart]:
         for panel, variable in STRESS.items():
             row = distributions.quantile_row("", case[variable].values, 100.0)
             yield distributions.of_row(row, panel)

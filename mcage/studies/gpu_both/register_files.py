@@ -26,7 +26,7 @@ _ANY = Distribution("constant", (1.0,))
 
 @dataclass(frozen=True, eq=False)
 class SmLevel:
-    """What a policy means to the register files of I GPUs with n SMs.
+    """Effect of a policy on the register files of I GPUs with n SMs.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class SmLevel:
 
 @dataclass(frozen=True, eq=False)
 class SliceFates:
-    """What became of the k slices of each of the n SMs of I GPUs, over E epochs.
+    """Results of the k slices of each of the n SMs of I GPUs, over E epochs.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ def with_slower_period(nbti: NbtiModel, period_seconds: float) -> NbtiModel:
 
 
 class BothEnd(IntEnum):
-    """What ended the life of a GPU."""
+    """Cause that ended the life of a GPU."""
 
     CENSORED = 0
     LOGIC_DELAY = 1
@@ -233,7 +233,7 @@ _OF_SLICE = {
 
 @dataclass(frozen=True, eq=False)
 class Clock:
-    """What the clock of I GPUs asks of the cells of their register files.
+    """Demands of the clock of I GPUs on the cells of their register files.
 
     Parameters
     ----------
@@ -283,7 +283,7 @@ class Clock:
 
 @dataclass(frozen=True, eq=False)
 class GpuFates:
-    """What became of I GPUs.
+    """Results of I GPUs.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a study of both levels computes: the spec of SM gating and that of a sweep, in a third.
+"""The study of both levels: the spec of SM gating and that of a sweep, in a third.
 
 What both could say is said once: the number of GPUs, the seed and the stopping rule in the spec
 itself; horizon, guardband and NBTI model by the level of the SMs.

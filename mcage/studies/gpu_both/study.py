@@ -28,14 +28,14 @@ from mcage.studies.gpu_both.register_files import (
     combined,
 )
 from mcage.studies.gpu_both.spec import BothSpec
-from mcage.studies.gpu_gating.life import SECONDS_PER_DAY, Lives, Population
+from mcage.studies.gpu_gating.life import SECONDS_PER_DAY, GatedLives, Population
 from mcage.studies.gpu_gating.study import AGE, POLICY, Gating, GatingHeader
 from mcage.studies.gpu_gating.workload import row_sum
 from mcage.studies.sweep.plan import PROGRAM, SweepPlan
 from mcage.studies.sweep.study import Halving, Say
 from mcage.variation.scenarios import CELL_8T
 
-# What a study of both levels writes: each variable of its results files.
+# Variables of the results files of a study of both levels.
 
 _SMS = ("policy", "instance")
 _BOTH = ("policy", "technique", "instance")
@@ -136,12 +136,12 @@ VARIABLES = (
         flags=flags_of(BothEnd),
     ),
 )
-"""What is computed, in the order of the files."""
+"""Computed variables, in the order of the files."""
 
 TECHNIQUE = Variable("technique", ("technique",), "text", "1", "technique of the register files")
 
 
-# What a study says of its cases: every number, declared once.
+# Measures of the cases of a study, declared once.
 
 OF_LASTING = (
     "of the GPUs whose register files last, which have not failed for faults by the horizon"
@@ -155,19 +155,19 @@ def _shift(case: Case) -> Floats:
 
 
 def _left(case: Case) -> Floats:
-    """That shift over the one with the first policy and the first technique."""
+    """Shift over the one with the first policy and the first technique."""
     left: Floats = _shift(case) / _shift(case.at(policy=0, technique=0))
     return left
 
 
 def _saved(case: Case) -> Estimate | None:
-    """What is saved against these, on the GPUs that last with both."""
+    """Savings against these, on the GPUs that last with both."""
     is_first = not case.place["policy"] and not case.place["technique"]
     return None if is_first else mean(1 - _left(case))
 
 
 def _saved_if_independent(case: Case) -> Estimate | None:
-    """What would be if the savings of both levels were independent."""
+    """Savings if those of both levels were independent."""
     if not case.place["policy"] or not case.place["technique"]:
         return None
     return mean(1 - _left(case.at(technique=0)) * _left(case.at(policy=0)))
@@ -335,7 +335,7 @@ class Both(StudyOfSpec):
     engine_reason : str
         Why that engine.
     say : callable, optional
-        Is told of batches that become smaller because memory runs out.
+        Receives messages about batches that shrink because memory runs out.
 
     Raises
     ------
@@ -423,7 +423,7 @@ class Both(StudyOfSpec):
 
     @cached_property
     def header(self) -> BothHeader:
-        """What files say about the study."""
+        """Attributes of files that describe the study."""
         spec, plan, gating = self.spec, self.plan, self.gating
         swept = spec.sweep.model_copy(update={"programs": plan.programs})
         digest = spec.digest(
@@ -475,7 +475,7 @@ class Both(StudyOfSpec):
         of_slices = [variable for variable in VARIABLES if "technique" in variable.dims]
         return self._of_sms(lives) | joined(of_slices, chain.from_iterable(parts))
 
-    def _of_sms(self, lives: Mapping[str, Lives]) -> dict[str, NDArray[np.generic]]:
+    def _of_sms(self, lives: Mapping[str, GatedLives]) -> dict[str, NDArray[np.generic]]:
         """Arrays of the level of the SMs."""
         of_policies = [
             {
@@ -490,7 +490,7 @@ class Both(StudyOfSpec):
         return stacked(of_policies)
 
     def _slices(
-        self, population: Population, lives: Mapping[str, Lives], chosen: NDArray[np.int64]
+        self, population: Population, lives: Mapping[str, GatedLives], chosen: NDArray[np.int64]
     ) -> Arrays:
         """Arrays of the level of the register files, for some GPUs of a batch."""
         nbti, life = self.plan.nbti, self.spec.gating.life

@@ -93,13 +93,15 @@ def _of_age(
     ages: Floats,
     values: np.ndarray[tuple[int, ...], np.dtype[np.float64]],
     scale: float,
-) -> canvas.Part:
+) -> canvas.CasePart:
     """Quantiles by age; no curve where hardly a GPU has anything but 0."""
     curve = distributions.quantile_curve(ages, values, scale)
     if curve.upper is not None and not (curve.upper > 0).any():
         known = "0 in at least 95 % of the GPUs at every age"
-        return canvas.Part(None, why=known if (curve.upper == 0).any() else "no GPU has a value")
-    return canvas.Part(curve, worth=float(curve.y[-1]))
+        return canvas.CasePart(
+            None, why=known if (curve.upper == 0).any() else "no GPU has a value"
+        )
+    return canvas.CasePart(curve, worth=float(curve.y[-1]))
 
 
 def _lives(case: xr.Dataset, horizon: float) -> CaseLives:

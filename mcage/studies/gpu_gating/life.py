@@ -31,7 +31,7 @@ from mcage.studies.gpu_gating.workload import (
     row_sum,
 )
 
-# What sensors read beside the truth, and the lots that policies draw.
+# Errors of sensors, and the random numbers that policies draw.
 
 _AHEAD = 32
 """Readings that are drawn at a time."""
@@ -242,7 +242,7 @@ _PART_ERROR = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Population:
-    """What is sampled of I GPUs with n SMs, before any policy.
+    """Samples of I GPUs with n SMs, before any policy.
 
     Parameters
     ----------
@@ -264,7 +264,7 @@ class Population:
 
 @dataclass(frozen=True, eq=False)
 class SmHistory:
-    """What n SMs of I GPUs went through until they were given up, or to the horizon.
+    """History of n SMs of I GPUs until they are retired, or to the horizon.
 
     Parameters
     ----------
@@ -286,8 +286,8 @@ class SmHistory:
 
 
 @dataclass(frozen=True, eq=False)
-class Lives:
-    """What became of I GPUs, at A ages.
+class GatedLives:
+    """Results of I GPUs at A ages.
 
     Parameters
     ----------
@@ -343,7 +343,7 @@ class GpuLives:
     kernels: tuple[GatedKernel, ...]
     model: NbtiModel
 
-    def run(self, policy: Policy, population: Population) -> Lives:
+    def run(self, policy: Policy, population: Population) -> GatedLives:
         """Return the lives of GPUs under a policy.
 
         Raises
@@ -356,7 +356,7 @@ class GpuLives:
 
     @cached_property
     def demands(self) -> KernelDemands:
-        """What kernels ask of the GPU."""
+        """Load of the GPU by its kernels."""
         return KernelDemands(self.kernels, self.gpu.sms, self.spec.workload.utilisation)
 
     def temperatures(self, surroundings_kelvin: NDArray[np.float64]) -> SmTemperatures:
@@ -414,7 +414,7 @@ class _Run:
         self._days, self._on_days = np.zeros(self._shape), np.zeros(self._shape)
         self._kelvin_days, self._kelvin_on_days = np.zeros(self._shape), np.zeros(self._shape)
 
-    def lives(self) -> Lives:
+    def lives(self) -> GatedLives:
         """Take the GPUs through their lives."""
         spec = self._all.spec
         ages = np.array(spec.report_years) * DAYS_PER_YEAR
@@ -430,7 +430,7 @@ class _Run:
                 retired.append(self._retired.sum(axis=0).astype(np.int8))
         years = self._death_days() / DAYS_PER_YEAR
         horizon = spec.life.horizon_years
-        return Lives(
+        return GatedLives(
             margin_needed=np.stack(margin, axis=1),
             max_dvth_volts=np.stack(dvth, axis=1),
             retired_sms=np.stack(retired, axis=1),
@@ -487,7 +487,7 @@ class _Run:
         self._rates = self._all.model.rates(self._all.environment, transistors)
 
     def _demanded(self, start_days: float, end_days: float) -> Demand:
-        """What kernels ask of the GPUs between two readings."""
+        """Load of the GPUs by their kernels between two readings."""
         spares = self._all.spec.life.spare_sms
         if self._demand is None or spares or not self._offered.constant:
             left = self._shape[0] - self._retired.sum(axis=0)

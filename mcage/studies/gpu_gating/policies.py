@@ -71,12 +71,12 @@ def add_products(
                 sums[place, column] += factor * rows[row, column]
 
 
-# What a policy is: from what sensors read, the SMs that are put to work.
+# Policies: from the readings of sensors, the SMs that work.
 
 
 @dataclass(frozen=True, eq=False)
 class Readings:
-    """What a policy may know of I GPUs with n SMs each when it decides.
+    """Knowledge of a policy about I GPUs with n SMs each when it decides.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ def spec_of(header: Header) -> dict[str, Any]:
 
 
 def assumptions_of_gating(spec: Mapping[str, Any], pbti: object = 0) -> Assumptions:
-    """What SM gating assumes, by the plain values of its spec."""
+    """Assumptions of SM gating, by the plain values of its spec."""
     life, variation, temperature = spec["life"], spec["variation"], spec["temperature"]
     sigmas = ", ".join(
         f"{words} {variation[f'sigma_{name}_mv']:g} mV"

@@ -1,4 +1,4 @@
-"""What a study of SM gating computes: its spec, from TOML and to TOML."""
+"""The study of SM gating: its spec, from TOML and to TOML."""
 
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -105,7 +105,7 @@ class TimeModelTable(Section):
 
 
 class Sensors(Section):
-    """What policies know of the SMs."""
+    """Knowledge of policies about the SMs."""
 
     panel: ClassVar = "Sensors"
 

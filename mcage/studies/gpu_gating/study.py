@@ -24,8 +24,8 @@ from mcage.results.variable import Coordinate, Variable, flags_of
 from mcage.results.writer import Arrays, joined, stacked
 from mcage.studies.common import StudyOfSpec
 from mcage.studies.gpu_gating.life import (
+    GatedLives,
     GpuLives,
-    Lives,
     Population,
     sample_surroundings,
     surroundings,
@@ -35,11 +35,11 @@ from mcage.studies.gpu_gating.spec import DAYS_PER_YEAR, GatingSpec, SmVariation
 from mcage.studies.gpu_gating.workload import TimeModel, gated_kernels, kernel_shares, row_sum
 from mcage.variation.field import correlation_factor
 
-# What a study of SM gating writes: each variable of its results files.
+# Variables of the results files of a study of SM gating.
 
 
 class GpuEnd(IntEnum):
-    """What ended the life of a GPU."""
+    """Cause that ended the life of a GPU."""
 
     CENSORED = 0
     DELAY = 1
@@ -112,13 +112,13 @@ VARIABLES = (
         "Of its mean temperatures from reading to reading.",
     ),
 )
-"""What is computed, in the order of the files."""
+"""Computed variables, in the order of the files."""
 
 POLICY = Variable("policy", ("policy",), "text", "1", "policy that assigns SMs")
 AGE = Variable("age", ("age",), "float64", "year", "age")
 
 
-# What a study says of its cases: every number, declared once.
+# Measures of the cases of a study, declared once.
 
 MARGIN = (
     "margin: delay at the horizon over that of the slowest new SM, less 1: what half of the GPUs, "
@@ -247,7 +247,7 @@ class GatingHeader(DeclaredHeader):
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        """What must be said wherever the results are shown."""
+        """Caveats that belong wherever the results are shown."""
         fields, said = self._gating, []
         is_fixed = fields.get("temperature", {}).get("model") == "fixed"
         if is_fixed and "coolest-first" in fields.get("policies", ()):
@@ -268,7 +268,7 @@ class GatingHeader(DeclaredHeader):
 
     @property
     def _lost(self) -> str:
-        """What a file does not say that holds only the name of its recorded launches."""
+        """Caveat of a file that holds only the name of its recorded launches."""
         name = re.search('^recorded = (".*")$', self.spec_toml, re.MULTILINE)
         if name is None:
             return ""
@@ -313,7 +313,7 @@ class Gating(StudyOfSpec):
 
     @cached_property
     def header(self) -> GatingHeader:
-        """What files say about the study."""
+        """Attributes of files that describe the study."""
         spec = self.spec
         return GatingHeader(
             name="gpu-gating",
@@ -372,7 +372,7 @@ class Gating(StudyOfSpec):
         }
 
 
-def _of_policy(life: Lives) -> dict[str, NDArray[np.generic]]:
+def _of_policy(life: GatedLives) -> dict[str, NDArray[np.generic]]:
     """Arrays of a policy, as the variables are called."""
     return {
         "margin_needed": life.margin_needed,

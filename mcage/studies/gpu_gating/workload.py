@@ -14,7 +14,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from mcage.errors import UserError
 from mcage.files.inputs import read_toml
-from mcage.gpu.chip import Machine
+from mcage.gpu.chip import GpuTiming
 from mcage.plain_text import shortened
 from mcage.random import stream
 from mcage.spec.keys import Section, first_problem
@@ -35,7 +35,7 @@ READINGS: tuple[Reading, ...] = ("literal", "bounded")
 
 @dataclass(frozen=True)
 class KernelTiming:
-    """What the time model knows of a kernel: measured characteristics.
+    """Measured characteristics of a kernel for the time model.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class TimeModel:
     delta: float = 0.08
     min_sms: int = 4
 
-    def cycles(self, kernel: KernelTiming, machine: Machine) -> NDArray[np.float64]:
+    def cycles(self, kernel: KernelTiming, machine: GpuTiming) -> NDArray[np.float64]:
         """Cycles of a launch on each number of SMs, 1 ... ``machine.sms``: float64[sms].
 
         Raises
@@ -111,7 +111,7 @@ class TimeModel:
             waiting = repeat * warps / parallel * mem
         return np.where(parallel >= mem / kernel.comp_cycles, computing, waiting)
 
-    def optimum(self, kernel: KernelTiming, machine: Machine) -> int:
+    def optimum(self, kernel: KernelTiming, machine: GpuTiming) -> int:
         """Number of SMs that Algorithm 1 chooses.
 
         The smallest number that is as fast as all SMs; if that is all of them, the smallest that
@@ -395,7 +395,7 @@ class _KernelFile(Section):
 
 
 def gated_kernels(
-    name: str, names: Sequence[str], machine: Machine, model: TimeModel
+    name: str, names: Sequence[str], machine: GpuTiming, model: TimeModel
 ) -> tuple[GatedKernel, ...]:
     """Kernels of a set, with the SMs that each needs on a GPU.
 
@@ -405,7 +405,7 @@ def gated_kernels(
         A set that ships with mcage, or a TOML file.
     names : sequence of str
         Kernels of the set; empty: all.
-    machine : Machine
+    machine : GpuTiming
         The GPU.
     model : TimeModel
         Chooses SMs of kernels whose characteristics are given.
@@ -438,7 +438,7 @@ def gated_kernels(
 
 
 def _gated(
-    name: str, table: KernelTable, machine: Machine, model: TimeModel, source: str
+    name: str, table: KernelTable, machine: GpuTiming, model: TimeModel, source: str
 ) -> GatedKernel:
     if table.sms is not None:
         if table.sms > machine.sms:
@@ -456,12 +456,12 @@ def _gated(
     return GatedKernel(name, best, float(cycles[best - 1] / cycles[-1]))
 
 
-# What the kernels of an interval ask of a GPU: for which share of the time how many SMs work.
+# Load of a GPU by the kernels of an interval: for which share of the time how many SMs work.
 
 
 @dataclass(frozen=True, eq=False)
 class Demand:
-    """What the kernels of an interval ask of I GPUs with n SMs; I is 1 where all GPUs are alike.
+    """Load of I GPUs with n SMs by the kernels of an interval; I is 1 where all GPUs are alike.
 
     Parameters
     ----------

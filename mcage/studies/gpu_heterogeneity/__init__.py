@@ -1,1 +1,1 @@
-"""What aging-critical structures are made of, and what wakes them (Zhang et al., 2015)."""
+"""Aging-critical structures: their transistors, and what wakes them (Zhang et al., 2015)."""

@@ -8,7 +8,7 @@ import xarray as xr
 from mcage.plain_text import visible
 from mcage.report.cases import NamedCase, cases_in, points_of
 from mcage.report.figures import canvas, distributions
-from mcage.report.figures.canvas import Part
+from mcage.report.figures.canvas import CasePart
 from mcage.report.figures.curves import CurveFigure
 
 Y_LABEL = "draws with at most this value (%)"
@@ -119,7 +119,7 @@ def _readings(results: xr.Dataset) -> Mapping[str, xr.Dataset]:
     return {f"reading {name}": results.isel(reading=place) for place, name in enumerate(names)}
 
 
-def _shares(case: xr.Dataset, variable: str, panel: str = "", scale: float = 1.0) -> Part:
+def _shares(case: xr.Dataset, variable: str, panel: str = "", scale: float = 1.0) -> CasePart:
     return distributions.of_shares(distributions.share_curve(case[variable].values, scale), panel)
 
 

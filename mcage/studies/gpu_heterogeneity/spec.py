@@ -1,4 +1,4 @@
-"""What a study of heterogeneous structures computes: its spec, from TOML and to TOML.
+"""The study of heterogeneous structures: its spec, from TOML and to TOML.
 
 Each uncertain input is a number or a distribution; the defaults are ranges that hold what the paper
 leaves open, so that results are a map and no point.
@@ -185,7 +185,7 @@ class HeterogeneitySpec(StudySpec):
     readings: Annotated[
         tuple[Reading, ...], Field(min_length=1), Option("--reading NAME", is_axis=True)
     ] = ("activity",)
-    """What a filtered read changes: activity (the duty), combined (duty and temperature), or
+    """Effect of a filtered read: activity (the duty), combined (duty and temperature), or
     thermal (the temperature)."""
     fields: Annotated[
         Literal["swapped", "common", "either"],
@@ -196,7 +196,7 @@ class HeterogeneitySpec(StudySpec):
         Literal["ignored", "counted", "either"],
         Option("--fills NAME", default="either"),
     ] = "either"
-    """What a miss writes to the L2: ignored, counted, or either, drawn as often."""
+    """Effect of a miss on the L2: ignored, counted, or either, drawn as often."""
     service: Service = Service()
     scheduler: SchedulerInputs = SchedulerInputs()
     l2: L2Inputs = L2Inputs()

@@ -265,7 +265,7 @@ class SequentialL2:
 
 Reading = Literal["activity", "combined", "thermal"]
 READINGS: tuple[Reading, ...] = ("activity", "combined", "thermal")
-"""What a filtered read changes: the duty; duty and temperature; the temperature alone."""
+"""Effect of a filtered read: on the duty; on duty and temperature; on the temperature alone."""
 
 BASE_DUTY = 0.4
 """Duty of the baseline (reconstructed): under `activity` the mean of ten two-stage delays is then
@@ -414,19 +414,19 @@ class DesignDelays:
 
     @property
     def scheduler(self) -> NDArray[np.float64]:
-        """Of the scheduler: the larger of its parts."""
+        """Increase of the scheduler: the larger one of its parts."""
         larger: NDArray[np.float64] = np.maximum(self.finfet_scheduler, self.planar_scheduler)
         return larger
 
     @property
     def l2(self) -> NDArray[np.float64]:
-        """Of the L2: the larger of its parts."""
+        """Increase of the L2: the larger one of its parts."""
         larger: NDArray[np.float64] = np.maximum(self.finfet_l2, self.planar_l2)
         return larger
 
     @property
     def largest(self) -> NDArray[np.float64]:
-        """Of scheduler and L2, the larger: it sets the timing margin."""
+        """Larger increase of scheduler and L2, which sets the timing margin."""
         larger: NDArray[np.float64] = np.maximum(self.scheduler, self.l2)
         return larger
 

@@ -104,7 +104,7 @@ def _either(choice: str, word: str, uniform: Floats) -> Floats:
     return has.astype(np.float64)
 
 
-# What a study of heterogeneous structures writes: each variable of its results files.
+# Variables of the results files of a study of heterogeneous structures.
 
 INPUTS = (
     Variable("years", ("instance",), "float64", "year", "age"),
@@ -120,7 +120,7 @@ INPUTS = (
     Variable("common_field", ("instance",), "int8", "1", "whether field constants are common"),
     Variable("fills", ("instance",), "int8", "1", "whether fills of the L2 count"),
 )
-"""What is drawn, and the same under every reading."""
+"""Drawn variables, which are the same under every interpretation."""
 
 _BY_DESIGN = ("reading", "design", "instance")
 _BY_READING = ("reading", "instance")
@@ -202,7 +202,7 @@ OUTPUTS = (
         "By efficiency, as printed; 1 where it holds, 0 where not.",
     ),
 )
-"""What is computed, in the order of the files."""
+"""Computed variables, in the order of the files."""
 
 VARIABLES = (*INPUTS, *COSTS, *OUTPUTS)
 
@@ -210,7 +210,7 @@ READING = Variable("reading", ("reading",), "text", "1", "what a filtered read c
 DESIGN = Variable("design", ("design",), "text", "1", "design of scheduler and L2")
 
 
-# What a study says of its cases: every number, declared once.
+# Measures of the cases of a study, declared once.
 
 EFFICIENCY = (
     "efficiency: (D (1 + delay increase))^3 P over the baseline's, less is better; break-even: "
@@ -363,7 +363,7 @@ class Heterogeneity(StudyOfSpec):
 
     @cached_property
     def header(self) -> HeterogeneityHeader:
-        """What files say about the study."""
+        """Attributes of files that describe the study."""
         spec = self.spec
         return HeterogeneityHeader(
             name="gpu-heterogeneity",
@@ -392,7 +392,7 @@ class Heterogeneity(StudyOfSpec):
     def _outputs(
         self, reading: structures.Reading, draws: Draws, delay: Floats, power: Floats
     ) -> dict[str, Array]:
-        """What is computed under a reading."""
+        """Variables that are computed under an interpretation."""
         aged = {design: self._aged(reading, draws, design) for design in structures.DESIGNS}
         scheduler, l2, largest = (
             np.stack([getattr(delays, of) for delays in aged.values()])

@@ -21,15 +21,15 @@ from typing_extensions import override
 
 from mcage.geometry import COMPONENT_BITS, Booleans, Integers
 from mcage.protection.codes import Code, Outcome
-from mcage.studies.inject.kernel import Form, Placement, Storing, Words
+from mcage.studies.inject.kernel import Form, PlacedKernel, Storing, Words
 from mcage.studies.inject.slices import FaultsAtAge
 from mcage.tracing.emulation.arithmetic import Array
-from mcage.tracing.emulation.faults import Faults, FaultyMachine, Ran, Registers
-from mcage.tracing.emulation.waves import Code as Instruction
+from mcage.tracing.emulation.faults import FaultyMachine, FaultyRegisters, Ran, RunFaults
+from mcage.tracing.emulation.waves import Reached as Instruction
 
 
 @dataclass(frozen=True, eq=False)
-class Rules:
+class CellRules:
     """How cells keep values, the same for all runs of a case.
 
     Parameters
@@ -51,7 +51,7 @@ class Rules:
 
 
 @dataclass(frozen=True, eq=False)
-class Entries:
+class EntryFaults:
     """Faulty entries of a slice.
 
     Attributes
@@ -70,7 +70,7 @@ class Entries:
     check_value: NDArray[np.uint8]
 
     @classmethod
-    def of(cls, faults: FaultsAtAge, code: Code | None) -> tuple[Integers, "Entries"]:
+    def of(cls, faults: FaultsAtAge, code: Code | None) -> tuple[Integers, "EntryFaults"]:
         """Entries with faults, rising, and their cells."""
         geometry = faults.geometry
         entries, place = np.unique(faults.entry, return_inverse=True)
@@ -96,22 +96,22 @@ class UnderWave:
 
     Attributes
     ----------
-    rules : Rules
+    rules : CellRules
         How they keep values.
-    entries : Entries
+    entries : EntryFaults
         The faulty entries of the slice.
     registers : mapping of int to int64[writes, 3]
         By register, for each of its writes: row of `entries`, or -1 of an entry without faults;
         whether the value is compressed; the block of its record. Later writes lie as the last.
     """
 
-    rules: Rules
-    entries: Entries
+    rules: CellRules
+    entries: EntryFaults
     registers: Mapping[int, Integers]
 
 
 def wrong_cells(
-    cells: Words, used: Words, rows: Integers, entries: Entries, code: Code | None
+    cells: Words, used: Words, rows: Integers, entries: EntryFaults, code: Code | None
 ) -> tuple[Words, Booleans]:
     """Cells that give something else than they should, behind the decoder.
 
@@ -123,7 +123,7 @@ def wrong_cells(
         Cells that hold something; the coder takes the others as zeros.
     rows : int64[n]
         Rows of `entries`.
-    entries : Entries
+    entries : EntryFaults
         Faulty entries.
     code : Code or None
         Code of each word.
@@ -168,7 +168,7 @@ class _Places:
     first_row : int64[n]
         First row of each wave's slice in the arrays below.
     mask, value : uint32[rows, components]
-        As of `Entries`, of all slices.
+        As of `EntryFaults`, of all slices.
     sticks : bool
         Whether no value is ever compressed.
     """
@@ -215,7 +215,7 @@ class _Places:
         return np.asarray(places)
 
 
-class CellsUnderWaves(Registers):
+class CellsUnderWaves(FaultyRegisters):
     """Registers of a machine with faulty cells under some of its waves.
 
     Parameters
@@ -353,21 +353,23 @@ class CellsUnderWaves(Registers):
         return wrong[0], detected[0]
 
 
-def faults_of(where: Placement, faults: FaultsAtAge, rules: Rules, which: int = 0) -> Faults | None:
-    """What is wrong in a run on a slice; None if no value that is needed differs from its cells.
+def faults_of(
+    where: PlacedKernel, faults: FaultsAtAge, rules: CellRules, which: int = 0
+) -> RunFaults | None:
+    """Wrong bits of a run on a slice; None if no needed value differs from its cells.
 
     Parameters
     ----------
-    where : Placement
+    where : PlacedKernel
         Where values lie, on the known faults of the slice.
     faults : FaultsAtAge
         Its faulty cells.
-    rules : Rules
+    rules : CellRules
         How they keep values.
     which : int
         Pass of the placement.
     """
-    faulty, entries = Entries.of(faults, rules.code)
+    faulty, entries = EntryFaults.of(faults, rules.code)
     kernel, placed, form = where.kernel, where.placed, where.form
     entry, block = (np.asarray(of[which][placed.home]) for of in (placed.entry, placed.block))
     row_of_entry = np.full(faults.geometry.entries, -1)
@@ -401,11 +403,16 @@ def faults_of(where: Placement, faults: FaultsAtAge, rules: Rules, which: int = 
             }
             if places:
                 cells[wave.work_group, wave.number] = UnderWave(rules, entries, places)
-    return Faults(cells=cells)
+    return RunFaults(cells=cells)
 
 
 def _read(
-    values: Words, form: Integers, rows: Integers, block: Integers, entries: Entries, rules: Rules
+    values: Words,
+    form: Integers,
+    rows: Integers,
+    block: Integers,
+    entries: EntryFaults,
+    rules: CellRules,
 ) -> tuple[Words, Booleans]:
     """Bits of values that are read wrong, and components of words whose errors are detected."""
     storing = rules.storing
@@ -420,7 +427,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 def ran_with(
-    states: Mapping[Key, tuple[int, FaultsAtAge]], where: Placement, rules: Rules
+    states: Mapping[Key, tuple[int, FaultsAtAge]], where: PlacedKernel, rules: CellRules
 ) -> dict[Key, Ran]:
     """Run the kernel on slices; those of which nobody notices a fault are left out.
 
@@ -428,9 +435,9 @@ def ran_with(
     ----------
     states : mapping of key to (int, FaultsAtAge)
         Instance and faults.
-    where : Placement
+    where : PlacedKernel
         Where the technique keeps values on a slice without faults.
-    rules : Rules
+    rules : CellRules
         How cells keep values.
     """
     alike: dict[tuple[int, bytes], tuple[FaultsAtAge, list[Key]]] = {}

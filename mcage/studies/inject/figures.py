@@ -20,7 +20,7 @@ from mcage.report.figures.canvas import (
     GREY,
     PERCENT,
     SMALL,
-    Part,
+    CasePart,
     StyledFigure,
     in_style,
     inches,
@@ -54,7 +54,7 @@ def of_flips(results: xr.Dataset) -> Iterator[canvas.Plot | canvas.AbsentFigure]
             f"outcome-by-{what}",
             f"Outcome of flips by {what}, {PERCENT} intervals",
             f"Shares of the flips by the {what} that was hit, with Wilson's intervals; slices that "
-            "are not in use are left out. Of compressed values, of which many lanes hang on one "
+            "are not in use are left out. Of compressed values, of which many lanes depend on one "
             "cell, and of check bits, no bit is shown; of several cells, it is that of the one "
             "that was drawn.",
             what,
@@ -78,14 +78,14 @@ def of_flips(results: xr.Dataset) -> Iterator[canvas.Plot | canvas.AbsentFigure]
         yield plot.of_cases(panels)
 
 
-def _shares(hit: NDArray[np.integer], happens: NDArray[np.bool_]) -> Iterator[Part]:
+def _shares(hit: NDArray[np.integer], happens: NDArray[np.bool_]) -> Iterator[CasePart]:
     """Share in which something happens, at each place that was hit."""
     places = np.unique(hit)
     if not places.size:
-        yield Part(None, why="no place is shown")
+        yield CasePart(None, why="no place is shown")
         return
     curve = _curve(places.astype(np.float64), [happens[hit == place] for place in places])
-    yield Part(curve, worth=float(curve.y.max()))
+    yield CasePart(curve, worth=float(curve.y.max()))
 
 
 def _curve(x: NDArray[np.float64], happens: Sequence[NDArray[np.bool_]]) -> canvas.Series:
@@ -96,18 +96,18 @@ def _curve(x: NDArray[np.float64], happens: Sequence[NDArray[np.bool_]]) -> canv
 
 
 WRONG = {
-    "silently wrong before anything told": "silent_years",
-    "told, by an error or a test": "told_years",
+    "silently wrong before any detection": "silent_years",
+    "detected, by an error or a test": "told_years",
 }
 
 
 def of_slices(results: xr.Dataset) -> Iterator[canvas.Plot | canvas.AbsentFigure]:
-    """Wrong answers of slices against their age, and what has told of them."""
+    """Wrong answers of slices against their age, and detections."""
     plot = CurveFigure(
         "wrong-by-age",
         f"Wrong answers against age, {PERCENT} bands",
-        "Share of the slices that have given a silently wrong answer by an age before anything had "
-        "told, and of those of which something has told by then: a detected error, or a test. "
+        "Share of the slices that have given a silently wrong answer by an age before any "
+        "detection, and of those with a detection by then: of an error, or by a test. "
         "Wilson's bands.",
         "age (years)",
         "slices (%)",
@@ -122,14 +122,14 @@ def of_slices(results: xr.Dataset) -> Iterator[canvas.Plot | canvas.AbsentFigure
         return
     ages = np.linspace(0.0, last, AGES)
 
-    def parts(case: xr.Dataset) -> Iterator[Part]:
+    def parts(case: xr.Dataset) -> Iterator[CasePart]:
         known = are_known(case["fate"].transpose("instance", "age").values)
         for panel, variable in WRONG.items():
             if not known.any():
-                yield Part(None, panel, "not known")
+                yield CasePart(None, panel, "not known")
                 continue
             curve = _curve(ages, list(case[variable].values[known] <= ages[:, None]))
-            yield Part(curve, panel, worth=float(curve.y[-1]))
+            yield CasePart(curve, panel, worth=float(curve.y[-1]))
 
     cases = zip(named_cases(results), cases_in(results), strict=True)
     yield plot.of_cases((name, parts(case)) for name, case in cases)

@@ -19,10 +19,10 @@ from mcage.geometry import COMPONENT_BITS, Floats, Integers, SliceGeometry
 from mcage.protection.codes import Outcome
 from mcage.protection.policy import Protection, turns
 from mcage.random import streams_of
-from mcage.studies.inject.kernel import CODE_BITS, NeededBit, Placement
+from mcage.studies.inject.kernel import CODE_BITS, NeededBit, PlacedKernel
 from mcage.studies.inject.outcomes import Fate
 from mcage.studies.inject.slices import FaultsAtAge
-from mcage.tracing.emulation.faults import Faults, Flip
+from mcage.tracing.emulation.faults import Flip, RunFaults
 
 DRAWS = "inject.flip"
 """Name of the stream that chooses bits."""
@@ -54,7 +54,7 @@ class Upset:
 
 
 @dataclass(frozen=True, eq=False)
-class Row:
+class CellRow:
     """Cells of an entry beside one another.
 
     Parameters
@@ -82,28 +82,28 @@ class Row:
 
 
 @lru_cache(maxsize=16)
-def row_of(protection: Protection, geometry: SliceGeometry) -> Row:
+def row_of(protection: Protection, geometry: SliceGeometry) -> CellRow:
     """Cells of an entry with a protection, in the order of `mcage.protection.codes`."""
     code = protection.code
     data_bits = COMPONENT_BITS if code is None else code.data_bits
     bits = data_bits if code is None else code.bits
-    return Row(*turns(geometry.entry_bits // data_bits, bits, protection.interleave), data_bits)
+    return CellRow(*turns(geometry.entry_bits // data_bits, bits, protection.interleave), data_bits)
 
 
 def upsets_of(
     seed: int,
     instances: NDArray[np.int64],
-    where: Placement,
+    where: PlacedKernel,
     protection: Protection,
     sizes: Sequence[float] = ONE_CELL,
 ) -> list[Upset]:
-    """Upsets that a needed value hangs on, one for each instance: functions of seed and instance.
+    """Upsets that reach a needed value, one for each instance: functions of seed and instance.
 
     Parameters
     ----------
     seed, instances : int, int64[n]
         Of the streams of random numbers.
-    where : Placement
+    where : PlacedKernel
         Where the technique keeps values.
     protection : Protection
         What protects entries. With a code, upsets of several cells reach check cells as well.
@@ -124,9 +124,9 @@ def upsets_of(
 
 def _drawn(
     draws: np.random.Generator,
-    where: Placement,
+    where: PlacedKernel,
     protection: Protection,
-    row: Row,
+    row: CellRow,
     cumulated: Floats,
 ) -> Upset:
     """Draw upsets until one is taken."""
@@ -154,7 +154,7 @@ def _drawn(
             return Upset(bit, (first, last), cell, attempts)
 
 
-def least_ways(where: Placement, protection: Protection) -> int:
+def least_ways(where: PlacedKernel, protection: Protection) -> int:
     """Fewest needed bits by which an upset is drawn: those of a word, where it reaches one cell."""
     if protection.code is None:
         return 1
@@ -162,7 +162,7 @@ def least_ways(where: Placement, protection: Protection) -> int:
     return CODE_BITS if technique.stores_inline or technique.stores_in_blocks else COMPONENT_BITS
 
 
-def drawn_cells(where: Placement, protection: Protection, sizes: Sequence[float]) -> float:
+def drawn_cells(where: PlacedKernel, protection: Protection, sizes: Sequence[float]) -> float:
     """Cells of which a change is drawn as often as it happens, on the mean over time.
 
     Times the rate of changed bits of a cell, this is the rate of the upsets that `upsets_of` draws,
@@ -179,7 +179,7 @@ class Hit(NamedTuple):
 
     Attributes
     ----------
-    faults : Faults or None
+    faults : RunFaults or None
         What becomes wrong; None if codes have decided.
     fate : Fate
         What the codes of the words have decided.
@@ -187,13 +187,13 @@ class Hit(NamedTuple):
         Most wrong bits of a word together; without a code, those that have changed.
     """
 
-    faults: Faults | None
+    faults: RunFaults | None
     fate: Fate
     faulty_bits: int
 
 
 def hit(
-    upset: Upset, where: Placement, protection: Protection, hard: FaultsAtAge | None = None
+    upset: Upset, where: PlacedKernel, protection: Protection, hard: FaultsAtAge | None = None
 ) -> Hit:
     """Find out what an upset does.
 
@@ -201,7 +201,7 @@ def hit(
     ----------
     upset : Upset
         What changes.
-    where : Placement
+    where : PlacedKernel
         Where the technique keeps values.
     protection : Protection
         What protects entries.
@@ -242,7 +242,9 @@ def hit(
     return Hit(_changed(bit, where, wrong) if wrong.any() else None, Fate.MASKED, most)
 
 
-def _held(bit: NeededBit, where: Placement, protection: Protection, word: int) -> NDArray[np.bool_]:
+def _held(
+    bit: NeededBit, where: PlacedKernel, protection: Protection, word: int
+) -> NDArray[np.bool_]:
     """Bits of a code word as the value has left them."""
     code = protection.code
     assert code is not None, "no words without a code"
@@ -254,7 +256,7 @@ def _held(bit: NeededBit, where: Placement, protection: Protection, word: int) -
     return code.word_bits(data, int(code.check(cells)[0, word]))
 
 
-def _changed(bit: NeededBit, where: Placement, errors: NDArray[np.uint32]) -> Faults:
+def _changed(bit: NeededBit, where: PlacedKernel, errors: NDArray[np.uint32]) -> RunFaults:
     """Faults of a run in which cells under a value are wrong from a moment on."""
     kernel = where.kernel
     window = int(kernel.writes.window[bit.write])
@@ -265,4 +267,4 @@ def _changed(bit: NeededBit, where: Placement, errors: NDArray[np.uint32]) -> Fa
         int(kernel.writes.reg[bit.write]),
         np.where(lanes, bits, 0).astype(np.uint32),
     )
-    return Faults(flips={kernel.place_of(window): [flip]})
+    return RunFaults(flips={kernel.place_of(window): [flip]})

@@ -18,7 +18,7 @@ from mcage.results.differences import refuse_other_programs
 from mcage.soft_errors.ace import (
     RECORD_BYTES,
     Needs,
-    Placed,
+    PlacedWrites,
     needs_of,
     placed,
     placed_on_maps,
@@ -48,7 +48,7 @@ class InjectedKernel:
     release : str
         When windows are freed: ``wavefront`` or ``work-group``.
     say : callable, optional
-        Is told now and then how far the run without faults is.
+        Receives the progress of the run without faults now and then.
     wanted : mapping of str to str, optional
         Digests that the kernel must have; see `programs`.
 
@@ -225,7 +225,7 @@ class Form(IntEnum):
 
 @dataclass(frozen=True)
 class Storing:
-    """What decides the form of a value.
+    """Data that decide the form of a value.
 
     Parameters
     ----------
@@ -329,7 +329,7 @@ _PLAIN, _PLAIN_SURVIVING, _SHARED, _DELTAS, _DELTAS_SURVIVING = range(5)
 compressed value share; the differences of its lanes."""
 
 
-class Placement:
+class PlacedKernel:
     """Where a technique keeps the values of a kernel, on a fault map.
 
     Parameters
@@ -340,7 +340,7 @@ class Placement:
         The technique.
     delta_limit : int or None
         Largest delta of a compressible value.
-    on_map : Placed, optional
+    on_map : PlacedWrites, optional
         Where the values lie on a slice with faults; by default, on one without.
 
     Raises
@@ -355,11 +355,11 @@ class Placement:
         kernel: InjectedKernel,
         technique: Technique,
         delta_limit: int | None,
-        on_map: Placed | None = None,
+        on_map: PlacedWrites | None = None,
     ) -> None:
         if technique.packs:
             raise UserError(
-                f"technique {technique.name!r}: which kernels wait for room hangs on the fault "
+                f"technique {technique.name!r}: the fault map decides which kernels "
                 "map, so that the trace of the emulator does not hold; choose another technique"
             )
         if technique.stores_in_blocks and delta_limit is None:
@@ -368,7 +368,7 @@ class Placement:
                 "such deltas holds is not published; give a power of two"
             )
         self.kernel, self.technique = kernel, technique
-        self.placed: Placed = on_map or placed(prepare(kernel.trace, technique, delta_limit))
+        self.placed: PlacedWrites = on_map or placed(prepare(kernel.trace, technique, delta_limit))
         geometry = kernel.geometry
         self.storing = Storing(
             geometry.components,
@@ -377,7 +377,7 @@ class Placement:
             delta_limit,
         )
 
-    def on_maps(self, fault_maps: Bytes) -> "Iterator[Placement]":
+    def on_maps(self, fault_maps: Bytes) -> "Iterator[PlacedKernel]":
         """Where the technique keeps the values on slices with faults, one after the other.
 
         Parameters
@@ -393,11 +393,11 @@ class Placement:
         size = max(1, _BYTES_OF_MAPS // (16 * replay.passes * len(self.value)))
         for first in range(0, len(fault_maps), size):
             for where in placed_on_maps(replay, fault_maps[first : first + size]):
-                yield Placement(self.kernel, self.technique, limit, where)
+                yield PlacedKernel(self.kernel, self.technique, limit, where)
 
     @cached_property
     def values(self) -> NDArray[np.uint32]:
-        """What the register holds after each write, as rows of the contents of the trace."""
+        """Content of the register after each write, as rows of the contents of the trace."""
         return np.asarray(self.kernel.trace.values)
 
     @property

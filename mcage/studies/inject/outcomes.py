@@ -1,4 +1,4 @@
-"""What becomes of an injection, what results files say of it, and what is measured of them."""
+"""Fates of injections: the variables of their results files, and the measures."""
 
 from collections.abc import Callable, Sequence
 from enum import IntEnum
@@ -17,7 +17,7 @@ from mcage.studies.inject.spec import SINGLE, InjectSpec
 
 
 class Fate(IntEnum):
-    """What becomes of a run, from the outside."""
+    """Fate of a run, from the outside."""
 
     MASKED = 0
     """All memory holds what it holds without faults."""
@@ -41,7 +41,7 @@ class Fate(IntEnum):
 SILENT = (Fate.TOLERABLE, Fate.SDC)
 DETECTED = (Fate.ADDRESS, Fate.LIMIT, Fate.CODE)
 NOT_RUN = (Fate.RETIRED, Fate.NOT_EMULATED)
-"""Of which nothing is known; shares of flips leave them out."""
+"""Fates of runs that were not made; shares of flips leave them out."""
 
 
 def are_known(fate: NDArray[Any]) -> NDArray[np.bool_]:
@@ -87,7 +87,7 @@ VARIABLES = (
         "cells that have changed.",
     ),
 )
-"""What every kind of faults has."""
+"""Variables of every kind of faults."""
 
 OF_SLICES = (
     Variable(
@@ -113,7 +113,7 @@ OF_SLICES = (
         ("case", "instance"),
         "int32",
         "1",
-        "times that new faults have given a silently wrong answer before anything tells",
+        "times that new faults have given a silently wrong answer before any detection",
     ),
     Variable(
         "exchange_years",
@@ -132,7 +132,7 @@ OF_SLICES = (
         "times that new faults have given a silently wrong answer before the exchange rule acts",
     ),
 )
-"""What slices with all their faults have beside it."""
+"""Further variables of slices with all their faults."""
 
 OF_FLIPS = (
     Variable("flip_register", ("case", "instance"), "int16", "1", "register that was hit"),
@@ -142,7 +142,7 @@ OF_FLIPS = (
         "int16",
         "1",
         "bit of the register, 0 ... 31",
-        "-1 where a compressed value was hit, of which many lanes hang on one cell, or a check "
+        "-1 where a compressed value was hit, of which many lanes depend on one cell, or a check "
         "bit. Of several cells: of the one that was drawn.",
     ),
     Variable(
@@ -172,13 +172,13 @@ OF_FLIPS = (
         "when it was hit, as a share of the kernel's time",
     ),
 )
-"""What flips have beside it."""
+"""Further variables of flips."""
 
 
-# What is said of each case at each age: every number, declared once.
+# Measures of each case at each age, declared once.
 
 FLIPS = ("fate", "drawn_fit")
-"""What files of flips have, and those of slices with their faulty cells lack in part."""
+"""Variables of flips, of which files of slices with their faulty cells lack a part."""
 
 
 @cache
@@ -298,7 +298,7 @@ def _times(key: str, name: str, variable: str, heading: str) -> Measure:
 MEASURES = (
     _share(
         "silent_until",
-        "ever silently wrong by this age, before anything has told",
+        "ever silently wrong by this age, before any detection",
         ("silent_years", "fate"),
         _until("silent_years"),
         "SDC so far",
@@ -306,15 +306,15 @@ MEASURES = (
     ),
     _share(
         "told_until",
-        "something has told by this age",
+        "a fault was detected by this age",
         ("told_years", "fate"),
         _until("told_years"),
-        "told so far",
+        "detected so far",
         primary=True,
     ),
     _times(
         "silent_faults",
-        "times that new faults are silent over a life, before anything tells",
+        "times that new faults are silent over a life, before any detection",
         "silent_faults",
         "",
     ),

@@ -58,11 +58,11 @@ class InjectPresentation(Presentation):
         ]
 
     def title(self, summaries: Sequence[Summary]) -> str:
-        """What the lines are."""
+        """Meaning of the lines."""
         return "Injections"
 
     def caption(self, summaries: Sequence[Summary], measures: Sequence[Measure]) -> str:
-        """What the columns mean, of flips or of slices."""
+        """Meaning of the columns, of flips or of slices."""
         return _caption(_is_flip(summaries))
 
     def figures(self, header: Header, results: xr.Dataset) -> "Iterator[Plot | AbsentFigure]":
@@ -73,7 +73,7 @@ class InjectPresentation(Presentation):
         return draw(results)
 
     def assumptions(self, header: Header, results: xr.Dataset) -> Assumptions:
-        """What is assumed."""
+        """Assumptions."""
         spec = asked(header.spec_toml)
         assumed = [
             (
@@ -122,7 +122,7 @@ def _is_flip(summaries: Sequence[Summary]) -> bool:
 
 def _caption(is_flip: bool) -> str:
     common = (
-        "SDC: the run ends with wrong memory, and nothing tells; beyond: by more than the "
+        "SDC: the run ends with wrong memory, and no error is reported; beyond: by more than the "
         "tolerance; DUE: detected by an address, a limit of instructions, or a code. "
     )
     if is_flip:
@@ -135,8 +135,8 @@ def _caption(is_flip: bool) -> str:
     return common + (
         "Retired: a test has found that the slice cannot run, its technique finds no room or is "
         "slower than life.slowdown_limit, or its delay has used up the guardband. So far: of "
-        "slices that have ever given a silently wrong answer by this age before anything told, and "
-        "of those of which something has told. Before exchange: times that new faults give a "
+        "slices that have ever given a silently wrong answer by this age before any detection, "
+        "and of those with a detection. Before exchange: times that new faults give a "
         "silently wrong answer over a life, before the exchange rule acts; beside the last age. "
         "Slices that came to an instruction which is not emulated are left out."
     )

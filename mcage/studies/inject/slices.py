@@ -24,7 +24,7 @@ from mcage.lifetime.faulty_cells import UNKNOWN
 from mcage.protection.codes import Code
 from mcage.protection.policy import Protection
 from mcage.soft_errors.stuck import drawn_values
-from mcage.studies.inject.kernel import Placement
+from mcage.studies.inject.kernel import PlacedKernel
 from mcage.studies.inject.outcomes import DETECTED, SILENT, Fate
 from mcage.variation.fault_models import EntryFaults
 from mcage.variation.vmin_tail import TailCells
@@ -53,7 +53,7 @@ def values_of_cells(
 
 
 @dataclass(frozen=True, eq=False)
-class Slice:
+class FaultySlice:
     """A slice of a case, and its cells that become faulty.
 
     Parameters
@@ -132,12 +132,12 @@ class Slice:
             for test in np.unique(np.ceil(ages / interval)).tolist()
         ]
 
-    def looks(self, where: Placement) -> "tuple[list[tuple[Look, FaultsAtAge]], float]":
+    def looks(self, where: PlacedKernel) -> "tuple[list[tuple[Look, FaultsAtAge]], float]":
         """When it is looked at beside reported ages, and when a test gives it up.
 
         Parameters
         ----------
-        where : Placement
+        where : PlacedKernel
             Where its technique keeps values.
 
         Returns
@@ -257,7 +257,7 @@ class FaultsAtAge:
         return np.asarray(self.cell >= self.geometry.cells)
 
     def harmful(self, code: Code | None) -> "FaultsAtAge":
-        """Those by which a value may be wrong: a code corrects a single cell of a word."""
+        """Faults by which a value may be wrong: a code corrects a single cell of a word."""
         if code is None:
             return self
         word = self.cell % self.geometry.cells // code.data_bits
@@ -283,7 +283,7 @@ class FaultsAtAge:
 def numbers_of(
     ages_years: Sequence[float], fates: Sequence[Fate], given_up_years: float
 ) -> dict[str, float]:
-    """What the file has of the looks at a slice, by the names of `OF_SLICES`.
+    """Variables of the looks at a slice, by the names of `OF_SLICES`.
 
     Parameters
     ----------

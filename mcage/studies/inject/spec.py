@@ -48,7 +48,7 @@ class InjectWorkload(Workload):
 
 
 class InjectLife(Life):
-    """As of a sweep, but a slice that is slow runs on: its answers are looked at."""
+    """Life of a sweep, but a slow slice runs on: its answers are examined."""
 
     slowdown_limit: Annotated[float | str, Option("--slowdown-limit FRACTION")] = "none"
     """Slowdown that ends a life, or none."""
@@ -62,7 +62,7 @@ _OF_SAMPLED_SLICES = (
 
 
 def _against_stuck_cells(spec: "InjectSpec") -> str:
-    """What a file of stuck cells contradicts."""
+    """Keys that contradict a file of stuck cells."""
     if spec.inject.fault == FLIP:
         return "inject.fault = 'flip' has no stuck cells; choose stuck or read, or leave it out"
     plain = type(spec)()
@@ -78,7 +78,7 @@ def _against_stuck_cells(spec: "InjectSpec") -> str:
 
 
 class Inject(Section):
-    """What becomes wrong, and what counts as wrong."""
+    """Kinds of faults, and the errors that count as wrong."""
 
     panel: ClassVar = "Faults in registers"
 

@@ -1,4 +1,4 @@
-"""What injections compute: the fate of each run, in every case and at every age."""
+"""The study of injections: the fate of each run, in every case and at every age."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -22,9 +22,9 @@ from mcage.results.variable import Coordinate, Variable
 from mcage.results.writer import Arrays
 from mcage.soft_errors.rates import MBIT, upsets
 from mcage.studies.common import StudyOfSpec
-from mcage.studies.inject.cells import CellsUnderWaves, Rules, ran_with
+from mcage.studies.inject.cells import CellRules, CellsUnderWaves, ran_with
 from mcage.studies.inject.flips import ONE_CELL, Upset, drawn_cells, hit, upsets_of
-from mcage.studies.inject.kernel import Form, InjectedKernel, Placement, WrongOutputs
+from mcage.studies.inject.kernel import Form, InjectedKernel, PlacedKernel, WrongOutputs
 from mcage.studies.inject.outcomes import (
     DETECTED,
     MEASURES,
@@ -39,7 +39,7 @@ from mcage.studies.inject.slices import (
     GIVEN_UP,
     NOBODY_KNOWS,
     FaultsAtAge,
-    Slice,
+    FaultySlice,
     numbers_of,
     values_of_cells,
 )
@@ -49,7 +49,7 @@ from mcage.studies.sweep.batch import slices_of_case
 from mcage.studies.sweep.plan import PlannedCase, SweepPlan
 from mcage.studies.sweep.soft_errors import NODE
 from mcage.traces.library import RecordedTrace
-from mcage.tracing.emulation.faults import End, Faults, Ran
+from mcage.tracing.emulation.faults import End, Ran, RunFaults
 from mcage.tracing.emulation.waves import Say
 
 BATCH = 500
@@ -136,7 +136,7 @@ class InjectStudy(StudyOfSpec):
     engine_reason : str
         Why that engine.
     say : callable, optional
-        Is told now and then how far the run without faults is.
+        Receives the progress of the run without faults now and then.
 
     Raises
     ------
@@ -165,7 +165,7 @@ class InjectStudy(StudyOfSpec):
         self._chosen = None if chosen is None else chosen.of(self.kernel.geometry, spec.seed)
         cells = {} if chosen is None else {CELLS: chosen.digest}
         self.plan = InjectPlan(spec, engine, self.kernel, cells)
-        self._placements: dict[str, Placement] = {}
+        self._placements: dict[str, PlacedKernel] = {}
         for case in self.plan.cases:
             if not self._placement(case).needed_share:
                 raise UserError(
@@ -177,16 +177,18 @@ class InjectStudy(StudyOfSpec):
     def _is_flip(self) -> bool:
         return self.spec.inject.fault == FLIP
 
-    def _placement(self, case: PlannedCase) -> Placement:
+    def _placement(self, case: PlannedCase) -> PlacedKernel:
         """Where a technique keeps values on a slice without faults."""
         name = case.case.technique
         if name not in self._placements:
-            self._placements[name] = Placement(self.kernel, case.technique, self.spec.delta_limit)
+            self._placements[name] = PlacedKernel(
+                self.kernel, case.technique, self.spec.delta_limit
+            )
         return self._placements[name]
 
     @cached_property
     def header(self) -> InjectHeader:
-        """What files say about the study."""
+        """Attributes of files that describe the study."""
         spec, plan = self.spec, self.plan
         where = [self._placement(case) for case in plan.cases]
         points = points_of_cases(InjectHeader.axes, plan.cases, plan.spec_values)
@@ -293,11 +295,11 @@ class InjectStudy(StudyOfSpec):
         instances: NDArray[np.int64],
         drawn: Sequence[Upset],
         results: "_Results",
-    ) -> list[tuple[Faults, list[Place]]]:
-        """What flips make wrong, and at which places; what codes decide is noted at once."""
+    ) -> list[tuple[RunFaults, list[Place]]]:
+        """Wrong bits of flips and their places; the verdicts of codes are noted at once."""
         protection, where = case.conditions.protection, self._placement(case)
         slices = self._of_case(case, instances) if protection.code is not None else []
-        runs: dict[tuple[int, bytes], tuple[Faults, list[Place]]] = {}
+        runs: dict[tuple[int, bytes], tuple[RunFaults, list[Place]]] = {}
         for number, upset in enumerate(drawn):
             for age, years in enumerate(self.spec.ages):
                 faults = None
@@ -315,8 +317,8 @@ class InjectStudy(StudyOfSpec):
                     runs.setdefault(key, (of_upset.faults, []))[1].append((number, age))
         return list(runs.values())
 
-    def _hit(self, where: Placement, drawn: Sequence[Upset]) -> dict[str, NDArray[Any]]:
-        """What flips have hit, as the header declares."""
+    def _hit(self, where: PlacedKernel, drawn: Sequence[Upset]) -> dict[str, NDArray[Any]]:
+        """Variables of the places of flips, as the header declares them."""
         writes, cycles = self.kernel.writes, self.kernel.trace.cycles
         bits = [upset.bit for upset in drawn]
         is_plain = np.array([where.form[bit.write] == Form.PLAIN for bit in bits])
@@ -367,8 +369,8 @@ class InjectStudy(StudyOfSpec):
 
     def _reported(
         self,
-        where: Placement,
-        slices: Sequence[Slice],
+        where: PlacedKernel,
+        slices: Sequence[FaultySlice],
         instances: NDArray[np.int64],
         results: "_Results",
     ) -> dict[Place, tuple[int, FaultsAtAge]]:
@@ -384,15 +386,15 @@ class InjectStudy(StudyOfSpec):
                 states[number, age] = int(instances[number]), faults
         return states
 
-    def _rules(self, case: PlannedCase) -> Rules:
-        return Rules(
+    def _rules(self, case: PlannedCase) -> CellRules:
+        return CellRules(
             self._placement(case).storing,
             case.conditions.protection.code,
             self.spec.inject.fault == READ,
             self.kernel.emulation.preloaded,
         )
 
-    def _of_case(self, case: PlannedCase, instances: NDArray[np.int64]) -> list[Slice]:
+    def _of_case(self, case: PlannedCase, instances: NDArray[np.int64]) -> list[FaultySlice]:
         """Slices with the cells that become faulty while they run the kernel."""
         conditions, geometry = case.conditions, self.kernel.geometry
         protection = conditions.protection
@@ -400,7 +402,9 @@ class InjectStudy(StudyOfSpec):
             end = geometry, protection, self.spec.life.horizon_years
             cells = [self._chosen[instance] for instance in instances.tolist()]
             return [
-                Slice(of.cell, of.at_one, np.zeros(len(of.cell)), *end, known_years=NOBODY_KNOWS)
+                FaultySlice(
+                    of.cell, of.at_one, np.zeros(len(of.cell)), *end, known_years=NOBODY_KNOWS
+                )
                 for of in cells
             ]
         batch, weak, luck = slices_of_case(self.plan, case, instances)
@@ -412,7 +416,7 @@ class InjectStudy(StudyOfSpec):
         for number, instance in enumerate(instances.tolist()):
             cell, years, weak_value = lives.of(number)
             slices.append(
-                Slice(
+                FaultySlice(
                     cell,
                     values_of_cells(self.spec.seed, instance, cell, weak_value),
                     years,
@@ -427,7 +431,7 @@ class InjectStudy(StudyOfSpec):
 
 
 class _Results:
-    """What has become of N injections at A ages.
+    """Results of N injections at A ages.
 
     Attributes
     ----------
@@ -441,7 +445,7 @@ class _Results:
         self.fate, self.faulty_bits = self.arrays["fate"], self.arrays["faulty_bits"]
 
     def fate_of(self, kernel: InjectedKernel, ran: Ran) -> tuple[Fate, WrongOutputs | None]:
-        """What has become of a run, and how its outputs differ if they do."""
+        """Fate of a run, and the errors of its outputs if they differ."""
         if ran.end != End.COMPLETE:
             return _OF_END[ran.end], None
         if not len(ran.place):

@@ -109,12 +109,12 @@ def slices_of_case(
 
 @dataclass(frozen=True)
 class CaseResults:
-    """What a batch yields in a case.
+    """Results of a batch in a case.
 
     Attributes
     ----------
     outcomes : LifeOutcomes
-        What became of the instances.
+        Results of the instances.
     soft_fit : float64[3, instances, epochs]
         Soft errors that are corrected, detected and silent, in FIT; NaN after death.
     consumption : Consumption
@@ -217,7 +217,7 @@ class _Batch:
         return self._arrays_of_instances() | of_cases
 
     def _arrays_of_instances(self) -> Arrays:
-        """What is the same in all cases."""
+        """Data that all cases share."""
         count, constants = len(self._instances), self._constants
         row = {} if constants.row is None else {DRAW.name: constants.row.astype(np.int32)}
         return row | {

@@ -54,7 +54,7 @@ def compiling(say: Callable[[str], None]) -> Iterator[None]:
     Parameters
     ----------
     say : callable
-        Is told that it takes half a minute.
+        Receives the message that it takes half a minute.
     """
 
     def tell(kept: bool) -> None:

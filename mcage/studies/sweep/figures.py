@@ -17,7 +17,7 @@ from mcage.plugins import is_plugin
 from mcage.replays.most_stressed import DutyCycles
 from mcage.report import cases
 from mcage.report.figures import canvas, distributions, lives
-from mcage.report.figures.canvas import Part
+from mcage.report.figures.canvas import CasePart
 from mcage.report.figures.curves import CurveFigure
 from mcage.report.notes import note_on_code
 from mcage.spec import SweepSpec
@@ -30,7 +30,7 @@ from mcage.version import running_code
 
 
 @dataclass(frozen=True)
-class Kind:
+class FigureKind:
     """A figure of sweeps.
 
     Parameters
@@ -44,7 +44,7 @@ class Kind:
     """
 
     variables: tuple[str, ...]
-    of_case: Callable[[xr.Dataset], Iterable[Part]]
+    of_case: Callable[[xr.Dataset], Iterable[CasePart]]
     plot: Callable[[xr.Dataset], canvas.Plot]
 
 
@@ -84,7 +84,7 @@ NO_SLICE = "no slice works"
 """Why a case has no curve."""
 
 
-def _ends(case: xr.Dataset) -> Iterator[Part]:
+def _ends(case: xr.Dataset) -> Iterator[CasePart]:
     names = {int(cause): name for cause, name in cases.CAUSES.items()}
     return lives.dead(cases.lives_of(case), names, case["epoch_end_years"].values)
 
@@ -98,17 +98,17 @@ ROOM = 0.1
 """Part of the horizon that a number below the axis needs; of epochs that end closer, the last."""
 
 
-def _shifts_of_cells(case: xr.Dataset) -> Iterator[Part]:
+def _shifts_of_cells(case: xr.Dataset) -> Iterator[CasePart]:
     """Cumulative shares of the sampled cells, whose last bin counts those above it, too."""
     counts = case["dvth_histogram"].transpose("transistor", "dvth_bin").values
     for transistor, of_bins in zip(TRANSISTORS, counts, strict=True):
         if not of_bins.sum():
-            yield Part(None, transistor, NO_SLICE)
+            yield CasePart(None, transistor, NO_SLICE)
             continue
         last = int(np.flatnonzero(of_bins).max()) + 1
         shares = 100 * np.append(0.0, np.cumsum(of_bins[:last])) / of_bins.sum()
         series = canvas.Series("", DVTH_BIN_EDGES_MV[: last + 1].astype(np.float64), shares)
-        yield Part(series, transistor, worth=float(shares[1]))
+        yield CasePart(series, transistor, worth=float(shares[1]))
 
 
 CELLS = CurveFigure(
@@ -126,10 +126,10 @@ CELLS = CurveFigure(
 )
 
 
-def _worst_shifts(case: xr.Dataset) -> Iterator[Part]:
+def _worst_shifts(case: xr.Dataset) -> Iterator[CasePart]:
     worst = case["max_dvth_mv"].max("transistor").values
     if np.isnan(worst).all():
-        yield Part(None, why=NO_SLICE)
+        yield CasePart(None, why=NO_SLICE)
     else:
         yield distributions.of_shares(distributions.share_curve(worst))
 
@@ -150,11 +150,11 @@ WORST = CurveFigure(
 )
 
 
-def _shifts_by_age(case: xr.Dataset) -> Iterator[Part]:
+def _shifts_by_age(case: xr.Dataset) -> Iterator[CasePart]:
     """Quantiles of the shift of the worst cell among the slices that live until an age."""
     ends, years = case["epoch_end_years"].values, case["life_years"].values
     if not years.any():
-        yield Part(None, why=NO_SLICE)
+        yield CasePart(None, why=NO_SLICE)
         return
     reached = case["epoch_max_dvth_mv"].max("transistor").transpose("epoch", "instance").values
     reached = np.concatenate([np.zeros((1, years.size)), reached])
@@ -178,7 +178,7 @@ def _shifts_by_age(case: xr.Dataset) -> Iterator[Part]:
     series = canvas.Series("", ages, middle, low, high, marks=known)
     apart = np.append(np.diff(ends), np.inf) >= ROOM * ends[-1]
     row = tuple(ends[apart].tolist()), tuple(counts[apart].tolist())
-    yield Part(series, worth=float(middle[-1]), row=row)
+    yield CasePart(series, worth=float(middle[-1]), row=row)
 
 
 def growth_between(model: str) -> tuple[float, str]:
@@ -218,21 +218,21 @@ def _plot_by_age(results: xr.Dataset) -> CurveFigure:
 # Slowdown.
 
 
-def _slowdowns(case: xr.Dataset) -> Iterator[Part]:
+def _slowdowns(case: xr.Dataset) -> Iterator[CasePart]:
     """Slowdown by age of the slices that live until then: mean and quantiles, %."""
     ages, slower = cases.slowdown_by_age(case)
     years = case["life_years"].values
     living = [100 * slower[place, (years >= age) & (years > 0)] for place, age in enumerate(ages)]
     seen = [place for place, values in enumerate(living) if values.size]
     if not seen:
-        yield Part(None, why=NO_SLICE)
+        yield CasePart(None, why=NO_SLICE)
         return
     middle = np.array([living[place].mean() for place in seen])
     low, high = (
         np.array([np.quantile(living[place], share) for place in seen])
         for share in (distributions.QUANTILES[0], distributions.QUANTILES[-1])
     )
-    yield Part(canvas.Series("", ages[seen], middle, low, high), worth=float(middle[-1]))
+    yield CasePart(canvas.Series("", ages[seen], middle, low, high), worth=float(middle[-1]))
 
 
 SLOWDOWN = CurveFigure(
@@ -249,7 +249,7 @@ SLOWDOWN = CurveFigure(
 )
 
 
-def _slowdowns_at_death(case: xr.Dataset) -> Iterator[Part]:
+def _slowdowns_at_death(case: xr.Dataset) -> Iterator[CasePart]:
     """Last slowdown that is known of each slice that has died, by the cause."""
     _, slower = cases.slowdown_by_age(case)
     last = np.count_nonzero(~np.isnan(slower), axis=0) - 1  # it is NaN after death
@@ -282,16 +282,16 @@ KINDS_OF_WRITES = {
 }
 
 
-def _spills(case: xr.Dataset) -> Iterator[Part]:
+def _spills(case: xr.Dataset) -> Iterator[CasePart]:
     """Cumulative shares of the spill rates that are not zero, which a logarithmic axis has."""
     rates = case["spill_rate"].values
     if np.isnan(rates).all() or not (rates > 0).any():
-        yield Part(None, why=NO_SLICE if np.isnan(rates).all() else "no slice spills")
+        yield CasePart(None, why=NO_SLICE if np.isnan(rates).all() else "no slice spills")
         return
     curve = distributions.share_curve(rates, 100.0)
     seen = curve.x > 0
     columns = (of[seen] for of in (curve.x, curve.y, curve.lower, curve.upper) if of is not None)
-    yield Part(canvas.Series("", *columns), worth=100 * float(np.nanmean(rates)))
+    yield CasePart(canvas.Series("", *columns), worth=100 * float(np.nanmean(rates)))
 
 
 SPILLS = CurveFigure(
@@ -311,12 +311,12 @@ SPILLS = CurveFigure(
 )
 
 
-def _writes(case: xr.Dataset) -> Iterator[Part]:
+def _writes(case: xr.Dataset) -> Iterator[CasePart]:
     """Mean share of the writes of a life, by kind."""
     shares = case["write_share"].transpose("write_kind", "instance").values
     for kind, of_kind in zip(WRITE_KINDS, shares, strict=True):
         if np.isnan(of_kind).all():
-            yield Part(None, KINDS_OF_WRITES[kind], NO_SLICE)
+            yield CasePart(None, KINDS_OF_WRITES[kind], NO_SLICE)
         elif (of_kind > 0).any():
             row = distributions.estimate_row("", mean(of_kind), 100)
             yield distributions.of_row(row, KINDS_OF_WRITES[kind])
@@ -337,19 +337,21 @@ WRITES = distributions.RowFigure(
 LIVES = ("end_cause", "life_years", "epoch_end_years")
 
 KINDS = (
-    Kind(
+    FigureKind(
         LIVES,
         lambda case: [lives.alive(cases.lives_of(case))],
         lambda results: lives.survival(_horizon(results), "slices"),
     ),
-    Kind(LIVES, _ends, lambda results: lives.causes(_horizon(results), "slices")),
-    Kind(("dvth_histogram",), _shifts_of_cells, lambda _: CELLS),
-    Kind(("max_dvth_mv",), _worst_shifts, lambda _: WORST),
-    Kind(("life_years", "epoch_max_dvth_mv", "epoch_end_years"), _shifts_by_age, _plot_by_age),
-    Kind(cases.SLOWDOWN_VARIABLES, _slowdowns, lambda _: SLOWDOWN),
-    Kind(cases.SLOWDOWN_VARIABLES, _slowdowns_at_death, lambda _: AT_DEATH),
-    Kind(("spill_rate",), _spills, lambda _: SPILLS),
-    Kind(("write_share",), _writes, lambda _: WRITES),
+    FigureKind(LIVES, _ends, lambda results: lives.causes(_horizon(results), "slices")),
+    FigureKind(("dvth_histogram",), _shifts_of_cells, lambda _: CELLS),
+    FigureKind(("max_dvth_mv",), _worst_shifts, lambda _: WORST),
+    FigureKind(
+        ("life_years", "epoch_max_dvth_mv", "epoch_end_years"), _shifts_by_age, _plot_by_age
+    ),
+    FigureKind(cases.SLOWDOWN_VARIABLES, _slowdowns, lambda _: SLOWDOWN),
+    FigureKind(cases.SLOWDOWN_VARIABLES, _slowdowns_at_death, lambda _: AT_DEATH),
+    FigureKind(("spill_rate",), _spills, lambda _: SPILLS),
+    FigureKind(("write_share",), _writes, lambda _: WRITES),
 )
 """Figures of a sweep, of what its file holds."""
 
@@ -415,10 +417,10 @@ BITS_OF_COMPONENT = 32
 STATES = ("'0' (stresses T0)", "'1' (stresses T1)")
 
 
-def _duties(plan: SweepPlan, technique: str) -> dict[str, list[Part]]:
-    """What the figures of these names show of a technique; kept replays are not computed anew."""
+def _duties(plan: SweepPlan, technique: str) -> dict[str, list[CasePart]]:
+    """Replays of a technique for these figures; cached replays are not computed anew."""
     duties = plan.fault_free[technique].duties
-    parts: dict[str, list[Part]] = {BITS.name: [], REGISTERS.name: []}
+    parts: dict[str, list[CasePart]] = {BITS.name: [], REGISTERS.name: []}
     for of_state, other, title in zip(
         (duties.at_zero, duties.at_one), (duties.at_one, duties.at_zero), STATES, strict=True
     ):
@@ -427,7 +429,7 @@ def _duties(plan: SweepPlan, technique: str) -> dict[str, list[Part]]:
             # The last step is as long as the others.
             y = 100 * np.append(shares, shares[-1:])
             series = canvas.Series("", np.arange(y.size, dtype=float), y)
-            parts[name].append(Part(series, title, worth=float(np.nanmax(y))))
+            parts[name].append(CasePart(series, title, worth=float(np.nanmax(y))))
     return parts
 
 

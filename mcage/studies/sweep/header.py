@@ -22,7 +22,7 @@ from mcage.spec.sections import faults_of
 from mcage.studies.sweep.axes import AXES
 from mcage.studies.sweep.measures import MEASURES
 
-# What a sweep writes: each variable of its results files, declared once.
+# Variables of the results files of a sweep, declared once.
 #
 # A new output variable takes two edits: its declaration in `VARIABLES`, and the field of the same
 # name in the record that carries it (a part of `LifeOutcomes`, `Consumption` or
@@ -56,7 +56,7 @@ WORKLOAD = Variable(
     "Index into kernel. Instance i runs the same workloads in every case.",
     within="kernel",
 )
-"""What a sweep of sequential workloads draws."""
+"""Drawn variables of a sweep of sequential workloads."""
 
 MIX = (
     Variable(
@@ -76,7 +76,7 @@ MIX = (
         "share of the busy time of a kernel of the mix",
     ),
 )
-"""What a sweep of interleaved workloads draws."""
+"""Drawn variables of a sweep of interleaved workloads."""
 
 VARIABLES = (
     Variable(
@@ -403,7 +403,7 @@ VARIABLES = (
         "the horizon. The last bin also counts what lies above it.",
     ),
 )
-"""What a sweep computes, in the order of its files."""
+"""Computed variables of a sweep, in the order of its files."""
 
 DRAW = Variable(
     "draw",
@@ -414,10 +414,10 @@ DRAW = Variable(
     "In the table of joint draws, counted from 0.",
     within="row",
 )
-"""What a sweep with joint draws of constants computes besides."""
+"""Further variables of a sweep with joint draws of constants."""
 
 
-# What a sweep may be stopped by, and the rule that its spec asks for.
+# Stopping a sweep: the quantities, and the rule that its spec asks for.
 
 
 def stopping_rule(spec: SweepSpec) -> StoppingRule | None:
@@ -473,7 +473,7 @@ class SweepHeader(Header):
     draws : tuple of (str, str, tuple of float)
         Columns of the joint draws of constants: key of the spec, unit, and a value for each row.
     margins : tuple of str
-        Margins of which cells fail, where they are told apart.
+        Margins by which cells fail, where they are distinguished.
     technique_names : tuple of (str, str)
         User-defined techniques of the cases, and what they call themselves.
     mix_size : int
@@ -526,11 +526,11 @@ class SweepHeader(Header):
             raise ValueError(f"the horizon must be finite, got {edges[-1]}")
 
     def __hash__(self) -> int:
-        """Of what decides its results."""
+        """Hash of the fields that decide its results."""
         return hash(self.spec_digest)
 
     def notes(self, spec: SweepSpec) -> Iterable[str]:
-        """What to say of the sweep of a spec before it is computed."""
+        """Warnings about the sweep of a spec before it is computed."""
         yield f"engine {self.engine} ({self.engine_reason}); {len(self.cases)} cases"
         if not spec.workload.kernels:
             yield f"kernels of suite {spec.workload.suite}: {len(self.kernels)}"
@@ -567,7 +567,7 @@ class SweepHeader(Header):
 
     @property
     def variables(self) -> tuple[Variable, ...]:
-        """What a sweep computes."""
+        """Variables that a sweep computes."""
         workload = MIX if self.mix_size else (WORKLOAD,)
         drawn = (DRAW,) if self.draws else ()
         return (*workload, *VARIABLES, *drawn, *((NEW_FAULTS,) if self.margins else ()))
@@ -591,7 +591,7 @@ class SweepHeader(Header):
 
     @cached_property
     def coordinates(self) -> tuple[Coordinate, ...]:
-        """What labels the variables of a sweep."""
+        """Coordinates of the variables of a sweep."""
         edges_years = self.epoch_edges_years
         lower_mv, upper_mv = DVTH_BIN_EDGES_MV[:-1], DVTH_BIN_EDGES_MV[1:]
         middle = "NBTI threshold shift, middle of the bin"

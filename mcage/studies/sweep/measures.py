@@ -1,4 +1,4 @@
-"""What a sweep says of each of its cases: every number, declared once.
+"""Measures of each case of a sweep, declared once.
 
 Lives and shares are those of all slices. What only a working slice has is a mean over the slices
 that worked at all, which are not dead on arrival.

@@ -31,7 +31,7 @@ from mcage.lifetime.conditions import LifeConditions
 from mcage.lifetime.feasibility import (
     FaultFreeReplays,
     Limits,
-    Timing,
+    SlowdownTiming,
     duties_without_faults,
     fault_free_replays,
 )
@@ -87,7 +87,7 @@ def kernels_of(spec: SweepSpec) -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Workloads:
-    """What I instances run.
+    """Kernels that I instances run.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ class Workloads:
         return TurnsByEpoch(self.periods[period] for period in self.period_of_epoch)
 
     def arrays(self, mixes: bool) -> dict[str, NDArray[np.generic]]:
-        """What the results file has of them; `mixes`: whether kernels take turns."""
+        """Their variables of the results file; `mixes`: whether kernels take turns."""
         kernel = np.stack([of_period.kernel for of_period in self.periods], axis=1)
         if not mixes:
             return {WORKLOAD.name: kernel[..., 0].astype(np.int16)}
@@ -116,7 +116,7 @@ class Workloads:
 
 
 def workloads_of(spec: SweepSpec, instances: NDArray[np.int64]) -> Workloads:
-    """What instances of a sweep run.
+    """Kernels that instances of a sweep run.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def check_weights(spec: SweepSpec) -> None:
 
 
 def traces_of(spec: SweepSpec) -> tuple[RecordedTrace, ...]:
-    """What the slices of a sweep replay, a trace for each kernel.
+    """Traces that the slices of a sweep replay, one for each kernel.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ def _programs(spec: SweepSpec, traces: Sequence[RecordedTrace]) -> dict[str, str
 
 def _as_replayed(trace: Trace, workload: Workload, choice: Geometry | None) -> Trace:
     trace = on_slice(trace, choice.of(trace.geometry)) if choice else trace
-    # Ends of wavefronts are told from whole work-groups: an excerpt may keep parts of one.
+    # Ends of wavefronts follow from whole work-groups: an excerpt may have parts of one.
     trace = released(trace, workload.release)
     return first_generations(trace, workload.generations) if workload.generations else trace
 
@@ -377,7 +377,7 @@ def _fault_model(
 
 
 def limits(spec: SweepSpec, geometry: SliceGeometry) -> Limits:
-    """What ends a life but delay and faults in entries that cannot be avoided."""
+    """End causes besides delay and faulty entries that cannot be avoided."""
     life, registers = spec.life, spec.registers
     return Limits(
         lds_rows=geometry.lds_rows if registers.lds_rows is None else registers.lds_rows,
@@ -385,7 +385,7 @@ def limits(spec: SweepSpec, geometry: SliceGeometry) -> Limits:
         uncorrectable_blocks=life.uncorrectable_blocks,
         spill_limit=1.0 if life.spill_limit is None else life.spill_limit,
         slowdown=math.inf if life.slowdown_limit == "none" else float(life.slowdown_limit),
-        timing=Timing(spec.costs.of_technology, spec.costs.penalties),
+        timing=SlowdownTiming(spec.costs.of_technology, spec.costs.penalties),
     )
 
 
@@ -660,7 +660,7 @@ class SweepPlan:
 
     @property
     def margin_kinds(self) -> tuple[str, ...]:
-        """Margins by which cells fail, where these are told apart."""
+        """Margins by which cells fail, where these are distinguished."""
         rules = self.cases[0].conditions.margins
         return () if rules is None else rules.kinds
 
@@ -688,7 +688,7 @@ class SweepPlan:
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        """What must be said wherever the results are shown."""
+        """Caveats that belong wherever the results are shown."""
         names: dict[str, list[str]] = {}
         for trace in self.traces:
             names.setdefault(trace.caveat, []).append(trace.name)
@@ -712,8 +712,8 @@ class SweepPlan:
             )
         if self.spec.faults.cell == CELL_8T:
             caveats.append(
-                "8T cells: how their Vmin differs from that of 6T cells is simulated, and hangs on "
-                "the time that the clock leaves a read (assumed; table "
+                "8T cells: the difference of their Vmin from that of 6T cells is simulated, and "
+                "depends on the time that the clock leaves a read (assumed; table "
                 f"{self.spec.aging.vmin_model}); energy and area are those of 6T cells"
             )
         return tuple(caveats)
@@ -848,7 +848,7 @@ class SweepPlan:
 
     @cached_property
     def conventional(self) -> tuple[Activity, ...]:
-        """What every kernel does on a conventional register file."""
+        """Activity of every kernel on a conventional register file."""
         if self.like:
             return self.like.conventional
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mcage.report.figures.canvas import AbsentFigure, Plot
 
 
-# What a sweep says in sentences, and what its results rest on.
+# Sentences about a sweep, and the models that its results rest on.
 
 
 def energy_is_known(results: xr.Dataset) -> bool:
@@ -139,7 +139,7 @@ def _percent(share: float) -> str:
 
 
 def _of_cell(cell: str | None) -> str:
-    """What 8T cells change in the faults of new slices."""
+    """Effect of 8T cells on the faults of new slices."""
     return ", moved as simulated for 8T cells" if cell == CELL_8T else ""
 
 
@@ -166,7 +166,7 @@ def _mix(mix: str | Mapping[str, float]) -> str:
 
 
 def _limits(spec: SweepSpec) -> str:
-    """What ends a life before its cells do."""
+    """Limits that end a life before its cells do."""
     life = spec.life
     room = (
         "Registers for which the LDS has no room live in memory"
@@ -199,7 +199,7 @@ FATES = {
 
 
 def simulated(header: SweepHeader, names: Mapping[str, str]) -> str:
-    """What the sweep computed."""
+    """Content of the sweep."""
     parts = {
         axis.name: list(dict.fromkeys(axis.written(case[axis.name]) for case in header.cases))
         for axis in header.axes
@@ -296,7 +296,7 @@ def _not_told_apart(
 
 
 def _killers(lives: Mapping[str, CaseLives]) -> str:
-    """What becomes of most slices of each technique, with those together that share it."""
+    """Fate of most slices of each technique; techniques with the same fate stand together."""
     together: dict[str, dict[str, float]] = {}
     for name, of_case in lives.items():
         shares = {
@@ -335,7 +335,7 @@ class SweepPresentation(Presentation):
         return draw(header, results)
 
     def words(self, header: Header, results: xr.Dataset) -> Words:
-        """What was computed, and which technique lives longest on the same dies."""
+        """Content of the sweep, and the technique that lives longest on the same dies."""
         assert isinstance(header, SweepHeader)
         return Words(simulated(header, names_in(results)), tuple(outcomes(results)))
 

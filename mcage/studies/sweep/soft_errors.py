@@ -94,7 +94,7 @@ class SoftErrorMeter:
 
     @cached_property
     def _fates(self) -> Floats:
-        """What becomes of words with a hard fault or none: float64[points, fates, 5].
+        """Fates of words with a hard fault or none: float64[points, fates, 5].
 
         Hard faults of the words, the chance, and the rates of `FateOfWords`.
         """

@@ -41,7 +41,7 @@ class Halving:
     Parameters
     ----------
     say : callable, optional
-        Is told of every new size.
+        Receives every new size.
     """
 
     def __init__(self, say: Say | None = None) -> None:
@@ -106,7 +106,7 @@ class Sweep(StudyOfSpec):
         A sweep on the same engine. Its traces and fault-free replays are taken over where they
         would be the same.
     say : callable, optional
-        Is told of batches that become smaller because memory runs out.
+        Receives messages about batches that shrink because memory runs out.
 
     Attributes
     ----------
@@ -136,7 +136,7 @@ class Sweep(StudyOfSpec):
 
     @cached_property
     def header(self) -> SweepHeader:
-        """What files say about the sweep."""
+        """Attributes of files that describe the sweep."""
         spec, plan = self.spec, self.plan
         return SweepHeader(
             cases=points_of_cases(SweepHeader.axes, plan.cases, plan.spec_values),

@@ -50,7 +50,7 @@ def few_worked(summary: Summary) -> bool:
 
 
 def added_to(case: Case) -> dict[str, Any]:
-    """What a summary says besides the measures of a case.
+    """Content of a summary besides the measures of a case.
 
     ``label``, ``horizon_years``, ``worked`` (slices that worked at all), ``technology`` and
     ``nominal_vdd_volts`` (of the constants of the energy), ``end_cause_share`` (share of all lives
@@ -136,7 +136,7 @@ def _population(lines: Sequence[Mapping[str, Any]], horizon: bool = True) -> str
 
 
 def _mixture(summaries: Sequence[Summary]) -> str:
-    """What the caveat of a sweep says if its cases have several files: energies on two curves."""
+    """Caveat of a sweep whose cases have several files: energies on two curves."""
     if "file" not in summaries[0] or not _energy_is_known(summaries):
         return ""
     vdds_volts: dict[Technology, set[float]] = {}
@@ -260,7 +260,7 @@ def table_of_draws(summaries: Sequence[Summary]) -> Table:
     if first.draws < FEWEST_DRAWS:
         caption += f"\nfewer than {FEWEST_DRAWS} draws give no band"
     if per_draw < 2:
-        caption += "\nlot and constants cannot be told apart without two slices of a draw"
+        caption += "\nlot and constants cannot be separated without two slices of a draw"
     lines = [row | {"share_of_constants": row.by_draw.share_of_life} for row in summaries]
     return Table(
         title=f"{first.draws} draws of constants, {per_draw:.3g} slices of each, horizon "
@@ -312,7 +312,7 @@ def _share(share: Estimate) -> str:
 
 
 def _of_cases(results: xr.Dataset, said_of: Callable[[CaseLives], dict[str, Any]]) -> list[Summary]:
-    """What is said of the lives of each case, in the order of the file."""
+    """Table of the lives of each case, in the order of the file."""
     return [
         Summary(
             point
@@ -505,7 +505,7 @@ OF_CHIPS = {
     for measure in SweepHeader.measures
     if measure.key in ("b10_life_years", "median_life_years", "censored_share")
 }
-"""What is said of the lives of chips, as of those of slices."""
+"""Columns for the lives of chips, as for those of slices."""
 
 
 def summarize_chips(

@@ -76,7 +76,7 @@ class VminPresentation(Presentation):
 
     def figures(self, header: Header, results: xr.Dataset) -> "Iterator[Plot | AbsentFigure]":
         """Vmin against age, its distribution, and energy saved against Vdd."""
-        from mcage.report.figures.canvas import PERCENT, Part, Series
+        from mcage.report.figures.canvas import PERCENT, CasePart, Series
         from mcage.report.figures.curves import CurveFigure
 
         names, cases = named_cases(results), [*cases_in(results)]
@@ -85,17 +85,17 @@ class VminPresentation(Presentation):
         target = ages.tolist().index(target_of.target_years)
 
         def drawn(
-            plot: "Plot", parts: Callable[[xr.Dataset], Iterator[Part]]
+            plot: "Plot", parts: Callable[[xr.Dataset], Iterator[CasePart]]
         ) -> "Plot | AbsentFigure":
             return plot.of_cases(zip(names, map(parts, cases), strict=True))
 
-        def against_age(case: xr.Dataset) -> Iterator[Part]:
+        def against_age(case: xr.Dataset) -> Iterator[CasePart]:
             vmin = case["vmin_volts"].transpose("instance", "age").values
             for share in SHARES.values():
                 at = [quantile(vmin[:, column], share) for column in range(len(ages))]
                 bounds = np.array([[of.value, of.lower, of.upper] for of in at]).T
                 series = Series("", ages, *np.where(np.isfinite(bounds), bounds, np.nan))
-                yield Part(series, f"{100 * share:g} % work", worth=float(series.y[-1]))
+                yield CasePart(series, f"{100 * share:g} % work", worth=float(series.y[-1]))
 
         yield drawn(
             CurveFigure(
@@ -111,7 +111,7 @@ class VminPresentation(Presentation):
             against_age,
         )
 
-        def distribution(case: xr.Dataset) -> Iterator[Part]:
+        def distribution(case: xr.Dataset) -> Iterator[CasePart]:
             vmin = case["vmin_volts"].transpose("instance", "age").values
             for column in dict.fromkeys((0, target)):
                 at = vmin[:, column]
@@ -120,9 +120,9 @@ class VminPresentation(Presentation):
                 seen = np.isfinite(volts)
                 panel, worst = _age(ages[column]), float(np.nanmax([np.nan, *volts[seen]]))
                 if seen.any():
-                    yield Part(Series("", volts[seen], above[seen]), panel, worth=worst)
+                    yield CasePart(Series("", volts[seen], above[seen]), panel, worth=worst)
                 else:
-                    yield Part(None, panel, "no slice works at any Vdd")
+                    yield CasePart(None, panel, "no slice works at any Vdd")
 
         yield drawn(
             CurveFigure(
@@ -145,14 +145,14 @@ class VminPresentation(Presentation):
             works.any() for works, _ in saved
         )
 
-        def against_vdd(works: Bools, of_all: Floats) -> Iterator[Part]:
+        def against_vdd(works: Bools, of_all: Floats) -> Iterator[CasePart]:
             for panel, of in (("energy saved", of_all), (f"work {until}", works * 1.0)):
                 if of is of_all and not known:
                     continue
                 means = [vars(mean_of_all(at)).values() for at in of.T]
                 series = Series("", vdds, *(100 * np.array([[*at] for at in means]).T))
                 why = "unknown at some Vdd" * bool(np.isnan(series.y).any())
-                yield Part(series, panel, why, float(np.nanmax([np.nan, *series.y])))
+                yield CasePart(series, panel, why, float(np.nanmax([np.nan, *series.y])))
 
         yield CurveFigure(
             "vmin-energy",
@@ -209,7 +209,7 @@ class VminPresentation(Presentation):
 
 
 def _at_target(summary: Summary) -> Summary:
-    """What is said of a case at the age of the target."""
+    """Sentence about a case at the age of the target."""
     at: Summary = next(of for of in summary.ages if of.age_years == summary.target_years)
     return at
 

@@ -85,7 +85,7 @@ class VminSpec(SweepSpec):
 
     @classmethod
     def plain(cls, fields: dict[str, Any]) -> dict[str, Any]:
-        """As of a sweep; and the ages, where none is given, lead up to the horizon."""
+        """Plain fields as for a sweep; without ages, the default ages lead up to the horizon."""
         fields = super().plain(fields)
         target, life = fields.get("vmin", {}), fields.get("life", {})
         horizon = life.get("horizon_years") if isinstance(life, dict) else None

@@ -76,7 +76,7 @@ VARIABLES = (
         missing="where the slice does not work until that age, or the energy is unknown",
     ),
 )
-"""What is computed, in the order of the files."""
+"""Computed variables, in the order of the files."""
 
 NAMES = tuple(variable.name for variable in VARIABLES)
 
@@ -85,7 +85,7 @@ AGE = Variable("age", ("age",), "float64", "year", "age")
 VDD = Variable("vdd", ("vdd",), "float64", "V", "Vdd of which the energy is asked")
 
 
-# What it says of each case at each age: every number, declared once.
+# Measures of each case at each age, declared once.
 
 SHARES = {"median": 0.5, "most": 0.99}
 """Shares of the slices that work at a Vdd, beside that of the target."""
@@ -93,7 +93,7 @@ SHARES = {"median": 0.5, "most": 0.99}
 
 @cache
 def asked(spec_toml: str) -> VminTarget:
-    """What was asked, as the spec of a results file says."""
+    """Section `vmin` of the spec of a results file."""
     return VminSpec.from_mapping(tomllib.loads(spec_toml)).vmin
 
 
@@ -230,7 +230,7 @@ class VminHeader(DeclaredHeader):
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        """What must be said wherever the results are shown."""
+        """Caveats that belong wherever the results are shown."""
         said = costs_of(self.spec_toml).user_defined
         return (f"energy rests on {said}",) if said else ()
 
@@ -315,7 +315,7 @@ class VminStudy(StudyOfSpec):
 
     @cached_property
     def header(self) -> VminHeader:
-        """What files say about the study."""
+        """Attributes of files that describe the study."""
         spec, plan = self.spec, self.plan
         points = points_of_cases(VminHeader.axes, plan.cases, plan.spec_values)
         return VminHeader(

@@ -435,7 +435,7 @@ def _pair(low: Array, high: Array) -> Array:
 
 
 def _pair_of(part: Callable[[Array], Array]) -> Callable[..., Array]:
-    """What becomes of each of two operands, in a word."""
+    """Modifiers of each of two operands, in a word."""
     return lambda a, b: _pair(part(a), part(b))
 
 

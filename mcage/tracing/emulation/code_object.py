@@ -172,7 +172,7 @@ _STACK = re.compile(r"PLEASE submit a bug report|Stack dump:|IO failure on outpu
 
 
 def _end(status: int, errors: str, used: float, seconds: int) -> str:
-    """What ended a program that has not ended by itself, if anything.
+    """Limit that ended a program that has not ended by itself, if any.
 
     Programs of LLVM may fail while they say that their time is used up.
     """
@@ -208,7 +208,7 @@ def _bound(process: int, seconds: int) -> None:
             resource.prlimit(process, kind, (most, hard))
 
 
-# What the file holds.
+# Content of the file.
 
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SEGMENT = struct.Struct("<IIQQQQQQ")
@@ -517,14 +517,14 @@ def _kernel(facts: dict[str, Any], image: bytearray, symbols: dict[str, int]) ->
 
 
 _KEYS = {"amdhsa.version", "amdhsa.target", "amdhsa.kernels", "amdhsa.printf"}
-"""Of a code object. A kernel that prints ends at the buffer for what it prints."""
+"""Keys of a code object. A kernel that prints ends at the buffer for its output."""
 
 _KERNEL_KEYS = {
     *(".name", ".symbol", ".args", ".kernarg_segment_size", ".wavefront_size", ".vgpr_count"),
     *(".agpr_count", ".group_segment_fixed_size", ".private_segment_fixed_size"),
     *(".reqd_workgroup_size", ".max_flat_workgroup_size"),
     *(".max_num_workgroups_x", ".max_num_workgroups_y", ".max_num_workgroups_z", ".kind"),
-    # What changes nothing: hints, languages, counts of what the descriptor says as well, whole
+    # Keys that change nothing: hints, languages, counts of what the descriptor says as well, whole
     # work-groups only, and how compute units share an LDS. A stack that outgrows the private
     # memory is refused where it does.
     *(".language", ".language_version", ".workgroup_size_hint", ".vec_type_hint", ".sgpr_count"),
@@ -533,14 +533,14 @@ _KERNEL_KEYS = {
 }
 _ARGUMENT_KEYS = {
     *(".name", ".type_name", ".size", ".offset", ".value_kind", ".pointee_align"),
-    # What changes nothing: what a kernel may do with a buffer.
+    # Keys that change nothing: accesses of a kernel to a buffer.
     *(".address_space", ".access", ".actual_access", ".is_const", ".is_restrict", ".is_volatile"),
     *(".is_pipe", ".value_type"),
 }
 
 
 def _unknown(facts: dict[str, Any]) -> str:
-    """What the metadata of a kernel ask for that is not known, in words."""
+    """Unknown requests in the metadata of a kernel, in words."""
     if facts.get(".kind", "normal") != "normal":
         return f"is run by a runtime: its .kind is {shortened(facts['.kind'])}"
     keys = facts.keys() - _KERNEL_KEYS

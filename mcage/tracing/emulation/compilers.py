@@ -619,7 +619,7 @@ _SCALARS = {
 
 
 def described(argument: Argument) -> str:
-    """What an argument is, in a word or two."""
+    """Kind of an argument, in a word or two."""
     kind = "buffer" if argument.kind == "global_buffer" else f"{argument.size} bytes"
     return shown(argument.type_name) if argument.type_name else kind
 

@@ -20,7 +20,7 @@ from mcage.tracing.emulation.machine import EXEC, PRIVATE_BASE, SHARED_BASE, TTM
 from mcage.tracing.emulation.memory import SCRATCH_BASE, Memory, address_of_runtime
 from mcage.tracing.emulation.program import Program
 from mcage.tracing.emulation.timing import time_waves
-from mcage.tracing.emulation.waves import Budget, Code, Instructions, Run, Say, Wave
+from mcage.tracing.emulation.waves import Budget, Instructions, Reached, Run, Say, Wave
 from mcage.tracing.importing.recording import Origin, Place, Recording, lanes_of
 
 GEOMETRIES = {
@@ -46,7 +46,7 @@ _LONGEST_LIST = 160
 
 @dataclass(frozen=True, eq=False)
 class Launch:
-    """What is launched.
+    """A launch of a kernel.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class Launch:
 
 @dataclass
 class Emulated:
-    """What a run has done.
+    """Record of a run.
 
     Attributes
     ----------
@@ -476,7 +476,7 @@ class Emulation:
     # Recording.
 
     def _recorded(
-        self, ran: list[Wave], codes: list[Code], contents: dict[bytes, int], budget: Budget
+        self, ran: list[Wave], codes: list[Reached], contents: dict[bytes, int], budget: Budget
     ) -> Emulated:
         lds = -(-self.lds_bytes // _LDS_GRAIN) * _LDS_GRAIN
         room = _LDS_BYTES // lds if lds else len(ran) + 1
@@ -500,7 +500,7 @@ class Emulation:
         waves.sort(key=lambda wave: wave.begin)  # as `_recording` opens their windows
         return Emulated(recording, outputs, executed, shares, waves)
 
-    def _recording(self, waves: list[Wave], codes: list[Code], rows: list[bytes]) -> Recording:
+    def _recording(self, waves: list[Wave], codes: list[Reached], rows: list[bytes]) -> Recording:
         """Record the accesses of SIMD unit 0, in the order of time."""
         recording, lanes = Recording(), self.kernel.lanes
         recording.has_lanes(lanes)

@@ -28,13 +28,13 @@ from mcage.tracing.emulation.arithmetic import Array
 from mcage.tracing.emulation.emulate import Emulation
 from mcage.tracing.emulation.machine import Machine
 from mcage.tracing.emulation.memory import ALIGNMENT
-from mcage.tracing.emulation.waves import Budget, Code, Instructions, NotThereError, Run
+from mcage.tracing.emulation.waves import Budget, Instructions, NotThereError, Reached, Run
 
 LIMIT_FACTOR = 3
 """Instructions of a wave, relative to those that it executes without faults, that end a run."""
 
 LIMIT_MORE = 100
-"""So many more, lest a wave of a few instructions ends at once."""
+"""Further instructions of a wave, so that a short one does not end at once."""
 
 _SPARE_BYTES = 64
 _WAVES_TOGETHER = 1024
@@ -75,13 +75,13 @@ class Flip:
     bits: Array
 
 
-class Registers(Protocol):
-    """What the registers of some waves make of what is written to them; see `Cells`."""
+class FaultyRegisters(Protocol):
+    """Registers of some waves, which change the values that are written to them; see `Cells`."""
 
     def begin(self, machine: "FaultyMachine") -> None:
         """Change what registers hold before the first instruction."""
 
-    def before(self, machine: "FaultyMachine", code: Code, waves: Array) -> Array | None:
+    def before(self, machine: "FaultyMachine", code: Reached, waves: Array) -> Array | None:
         """Return those of the waves whose read of registers a code reports, or None."""
 
     def wrote(self, machine: "FaultyMachine", register: int, lanes: Array) -> None:
@@ -89,8 +89,8 @@ class Registers(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Faults:
-    """What is wrong in a run.
+class RunFaults:
+    """Wrong registers of a run.
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ class Faults:
 
 @dataclass(frozen=True, eq=False)
 class Ran:
-    """What became of a run.
+    """Result of a run.
 
     Attributes
     ----------
@@ -278,7 +278,7 @@ class Copies:
         self.bytes[place] = content
 
     def changed(self, run: int) -> "Words":
-        """What a run has changed."""
+        """Buffers that a run has changed."""
         here = np.flatnonzero(self._here[run])
         parts = [_NO_WORDS]
         for first in range(0, len(here), _PAGES_TOGETHER):
@@ -323,7 +323,7 @@ class FaultyRun(Run):
         Instructions that each wave may execute.
     flips : mapping of int to sequence of Flip
         Flips by the number of their wave in the machine.
-    registers : Registers or None
+    registers : FaultyRegisters or None
         What the registers make of what is written to them.
     """
 
@@ -336,7 +336,7 @@ class FaultyRun(Run):
         group_of_wave: Array,
         limit: Array,
         flips: Mapping[int, Sequence[Flip]],
-        registers: Registers | None = None,
+        registers: FaultyRegisters | None = None,
     ) -> None:
         nothing = np.zeros(machine.waves, np.bool_)
         super().__init__(machine, program, group_of_wave, nothing, {}, Budget(0))
@@ -396,7 +396,7 @@ class FaultyRun(Run):
             self.machine.end(numbers, End.NOT_EMULATED)
 
     @override
-    def _begin(self, code: Code, group: Any, numbers: Array) -> None:
+    def _begin(self, code: Reached, group: Any, numbers: Array) -> None:
         m = self.machine
         if self._steps_left <= 0:
             self._happen(numbers)
@@ -433,7 +433,7 @@ class Reruns:
     emulation : Emulation
         The kernel, before or after its run.
     registers : callable, optional
-        Makes the `Registers` of a machine, from the cells under each wave.
+        Makes the `FaultyRegisters` of a machine, from the cells under each wave.
 
     Attributes
     ----------
@@ -448,18 +448,18 @@ class Reruns:
         groups, each = emulation.groups, emulation.waves_of_group
         self._steps = np.full((groups, each), _NEVER)
         copies = self._copies(np.array([-1]))
-        self._run(copies, self._parts(1), [Faults()], self._steps)
+        self._run(copies, self._parts(1), [RunFaults()], self._steps)
         self._changed_by_all = copies.changed(0)
         del copies
         self._run_alone()
 
     @property
     def final(self) -> Array:
-        """What the memory holds after a run without faults, uint8[bytes]."""
+        """Content of the memory after a run without faults, uint8[bytes]."""
         return self._content(0, len(self.emulation.initial))
 
     def _content(self, first: int, size: int) -> Array:
-        """What a part of the memory holds after a run without faults; it begins with a word."""
+        """Content of a part of the memory, from a word on, after a run without faults."""
         begin, end = first // 4, -(-(first + size) // 4)
         content = self.emulation.initial[4 * begin : 4 * end].copy()
         words, held = self._changed_by_all
@@ -480,7 +480,7 @@ class Reruns:
         for first in range(0, groups, size):
             these = np.arange(first, min(first + size, groups))
             copies = self._copies(these, counts=True)
-            self._run(copies, [these], [Faults()] * len(these), steps)
+            self._run(copies, [these], [RunFaults()] * len(these), steps)
             for run, group in enumerate(these.tolist()):
                 changed = copies.changed(run)
                 merged.put(*_differing(initial, changed, _NO_WORDS))
@@ -513,7 +513,7 @@ class Reruns:
         self,
         copies: Copies,
         parts: Sequence[Array],
-        faults: Sequence[Faults],
+        faults: Sequence[RunFaults],
         steps: Array | None = None,
     ) -> Array:
         """Run work-groups of R runs.
@@ -525,10 +525,10 @@ class Reruns:
         parts : sequence of int64[n]
             Work-groups that run together, one part after the other: as many for each run, those of
             a run one after the other.
-        faults : sequence of Faults
+        faults : sequence of RunFaults
             Of each run.
         steps : int64[groups, waves], optional
-            Is told how many instructions each wave has executed.
+            Receives the number of instructions that each wave has executed.
 
         Returns
         -------
@@ -568,12 +568,12 @@ class Reruns:
                 steps[groups[here], in_group] = run_of_group.steps
         return ends
 
-    def run(self, asked: Sequence[Faults]) -> list[Ran]:
+    def run(self, asked: Sequence[RunFaults]) -> list[Ran]:
         """Run the kernel with each of these faults.
 
         Parameters
         ----------
-        asked : sequence of Faults
+        asked : sequence of RunFaults
             What is wrong in each run.
         """
         if not self.independent:
@@ -596,7 +596,7 @@ class Reruns:
         return [each for each in ran if each is not None]
 
     def _alone(self, copies: Copies, run: int, group: int, end: End) -> Ran | None:
-        """What became of a work-group alone; None if that hangs on other ones."""
+        """Result of a work-group that ran alone; None if it depends on other work-groups."""
         if copies.foreign[run]:
             return None
         if end != End.COMPLETE:
@@ -608,7 +608,7 @@ class Reruns:
             return None
         return Ran(end, place, content)
 
-    def _run_whole(self, asked: Sequence[Faults]) -> list[Ran]:
+    def _run_whole(self, asked: Sequence[RunFaults]) -> list[Ran]:
         """Run all work-groups, in the order and together as the emulator runs them."""
         waves = self.emulation.groups_together * self.emulation.waves_of_group
         size = max(
@@ -639,11 +639,11 @@ class Reruns:
 
     @cached_property
     def outputs(self) -> dict[str, Array]:
-        """What each buffer holds after a run without faults."""
+        """Content of each buffer after a run without faults."""
         return self.outputs_of(_ended(End.COMPLETE))
 
     def outputs_of(self, ran: Ran) -> dict[str, Array]:
-        """What each buffer holds after a run that has come to its end."""
+        """Content of each buffer after a run that has come to its end."""
         emulation, outputs = self.emulation, {}
         for name, value in emulation.launch.arguments.items():
             if name in emulation.buffers:
@@ -708,7 +708,7 @@ def _ended(end: End) -> Ran:
 
 
 def _joined(parts: Sequence[Ran | None]) -> Ran | None:
-    """What became of a run whose work-groups ran alone; None if they hang on one another."""
+    """Result of a run whose work-groups ran alone; None if they depend on each other."""
     known = [part for part in parts if part is not None]
     if len(known) < len(parts):
         return None

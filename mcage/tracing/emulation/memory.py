@@ -49,7 +49,7 @@ _RUNTIME = {
     "hidden_heap_v1": "malloc",
     "hidden_queue_ptr": "the queue of a runtime",
 }
-"""What a kernel needs a runtime for, by the kind of the argument with its address."""
+"""Features for which a kernel needs a runtime, by the kind of the argument with their address."""
 
 
 def address_of_runtime(kind: str) -> int | None:
@@ -100,7 +100,7 @@ class Memory:
         self._parts = []
 
     def content(self, address: int, like: Array) -> Array:
-        """What a buffer holds, in the shape of an array."""
+        """Content of a buffer, in the shape of an array."""
         first = address - self.base
         return self.bytes[first : first + like.nbytes].view(like.dtype).reshape(like.shape).copy()
 
@@ -146,12 +146,12 @@ def _store(content: Array, offset: Array, value: Array, size: int) -> None:
 
 _EVERY = slice(None)
 
-# What an access moves.
+# Data that an access moves.
 
 
 @dataclass(frozen=True)
 class Moved:
-    """What an instruction moves.
+    """Data that an instruction moves.
 
     Attributes
     ----------
@@ -186,7 +186,7 @@ _SIZES = {
 
 
 def moved_by(text: str) -> Moved:
-    """What is moved, from the end of a mnemonic: ``dwordx2``, ``u16_d16_hi``, ``short_d16``."""
+    """Moved data, from the end of a mnemonic: ``dwordx2``, ``u16_d16_hi``, ``short_d16``."""
     half = 1 if text.endswith("_d16_hi") or text.startswith("d16_hi_") else None
     if half is None and "d16" in text:
         half = 0

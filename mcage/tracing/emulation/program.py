@@ -1,4 +1,4 @@
-"""What runs on an emulated processor: one record, whose fields are options and keys of specs."""
+"""The program on an emulated processor: one record, whose fields are options and keys of specs."""
 
 import os
 import re

@@ -61,7 +61,7 @@ class Recorded:
 
     @property
     def source(self) -> dict[str, Any]:
-        """What the trace says of where it comes from."""
+        """Origin of the trace."""
         return self.trace.source
 
 
@@ -167,7 +167,7 @@ def record_kernel(program: Program, say: Say | None = None) -> Recorded:
     program : Program
         What is run.
     say : callable, optional
-        Is told now and then how far a long run is.
+        Receives the progress of a long run now and then.
 
     Raises
     ------
@@ -269,7 +269,7 @@ class _Modules:
         return shown(title, _LONGEST_TITLE) if isinstance(title, str) else ""
 
     def inputs_said(self, arguments: Mapping[str, Any]) -> dict[str, str]:
-        """What each argument is, for the facts of the trace."""
+        """Kind of each argument, for the facts of the trace."""
         text = {}
         for name, value in arguments.items():
             if isinstance(value, np.ndarray):
@@ -418,7 +418,7 @@ def _three(place: str, numbers: Any) -> tuple[int, int, int] | None:
 
 
 def _facts(ready: ReadyKernel, emulated: Emulated) -> dict[str, Any]:
-    """What the trace keeps of where it comes from; the recording is told what is exact."""
+    """Origin of the trace; the recording states what is exact."""
     recording, launch, modules = emulated.recording, ready.launch, ready.modules
     kernel, program = launch.kernel, launch.program
     recording.in_file |= {

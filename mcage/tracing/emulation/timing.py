@@ -14,7 +14,7 @@ import numpy as np
 from mcage.compiled import compiled
 from mcage.tracing.emulation import waves
 from mcage.tracing.emulation.arithmetic import Array
-from mcage.tracing.emulation.waves import Code, Wave
+from mcage.tracing.emulation.waves import Reached, Wave
 
 KINDS = 11
 _COUNTERS = 3
@@ -74,7 +74,7 @@ def waits_for(text: str) -> list[int]:
 
 def time_waves(
     ran: list[Wave],
-    codes: list[Code],
+    codes: list[Reached],
     generation: int,
     latency: float,
     units: int,
@@ -87,7 +87,7 @@ def time_waves(
     ----------
     ran : list of Wave
         Waves in the order of their work-groups; wave n runs on SIMD unit n modulo `units`.
-    codes : list of Code
+    codes : list of Reached
         Instructions by number.
     generation, latency : int, float
         As of `cycles_of`; in generation 9 stores count as loads do.

@@ -33,10 +33,10 @@ from mcage.tracing.emulation.scalar import NOTHING, branch_condition, build_scal
 from mcage.tracing.emulation.vector import build_dual, build_vector
 
 PLAIN, BRANCH, JUMP, BARRIER, END = range(5)
-"""What an instruction does to the way of a wave."""
+"""Effect of an instruction on the control flow of a wave."""
 
 VECTOR, SLOW, MATRIX, SCALAR, LOAD, STORE, LDS, SCALAR_LOAD, WAIT, MEET, LAST = range(11)
-"""What an instruction occupies: the vector ALU, its slow part, matrix cores, and so on."""
+"""Unit that an instruction occupies: the vector ALU, its slow part, matrix cores, and so on."""
 
 _TURNS_BEFORE_OTHERS = 512
 _STEPS_BETWEEN_COMPACTIONS = 1 << 15
@@ -44,7 +44,7 @@ _READS_DESTINATION = ("fmac", "v_mac_", "dot2c", "dot4c", "dot8c", "v_movreld")
 
 
 @dataclass
-class Code:
+class Reached:
     """An instruction that has been reached.
 
     Attributes
@@ -96,10 +96,10 @@ class Instructions:
 
     def __init__(self, code: CodeObject, base: int, machine: Machine) -> None:
         self.code, self.base, self.machine = code, base, machine
-        self.codes: list[Code] = []
-        self._at: dict[int, Code] = {}
+        self.codes: list[Reached] = []
+        self._at: dict[int, Reached] = {}
 
-    def at(self, address: int) -> Code:
+    def at(self, address: int) -> Reached:
         """Return the instruction at an address.
 
         Raises
@@ -111,7 +111,7 @@ class Instructions:
             known = self._at[address] = self._decoded(address)
         return known
 
-    def _decoded(self, address: int) -> Code:
+    def _decoded(self, address: int) -> Reached:
         place = address - self.base
         listed = self.code.listing.get(place)
         if listed is None:
@@ -135,9 +135,9 @@ class Instructions:
         self.codes.append(code)
         return code
 
-    def _code(self, parts: list[Instruction]) -> Code:
+    def _code(self, parts: list[Instruction]) -> Reached:
         inst = parts[0]
-        code = Code(len(self.codes), inst, inst.address + inst.size)
+        code = Reached(len(self.codes), inst, inst.address + inst.size)
         if len(parts) > 1:
             code.execute = build_dual(parts, self.machine)
             code.kind = VECTOR
@@ -151,7 +151,7 @@ class Instructions:
         code.approximate = inst.name in APPROXIMATE or code.kind == MATRIX
         return code
 
-    def _steers(self, code: Code) -> bool:
+    def _steers(self, code: Reached) -> bool:
         inst = code.inst
         if inst.name in ("s_endpgm", "s_endpgm_saved"):
             code.way, code.kind = END, LAST
@@ -171,7 +171,7 @@ class Instructions:
         return True
 
     @staticmethod
-    def _jump(code: Code) -> None:
+    def _jump(code: Reached) -> None:
         inst, after = code.inst, code.after
         code.way = JUMP
         source = scalar_source(inst.operands[-1], "u64")
@@ -234,12 +234,12 @@ def _reads(parts: Sequence[Instruction], machine: Machine) -> tuple[int, ...]:
     return tuple(registers)
 
 
-# What waves do.
+# Execution of waves.
 
 
 @dataclass(eq=False)
 class Wave:
-    """What is known of a wave that has run.
+    """Record of a wave that has run.
 
     Attributes
     ----------
@@ -301,7 +301,7 @@ class Budget:
     most : int
         How many there are at first.
     say : callable, optional
-        Is told every ten seconds how many have been used.
+        Receives every ten seconds the number of them that have been used.
     """
 
     def __init__(self, most: int, say: Say | None = None) -> None:
@@ -461,14 +461,14 @@ class Run:
                 break
         m.pc[numbers] = address
 
-    def _begin(self, code: Code, group: Any, numbers: Array) -> None:
+    def _begin(self, code: Reached, group: Any, numbers: Array) -> None:
         """Note that waves are about to execute an instruction."""
         self.budget.use(len(numbers))
         self._log(code, group, numbers)
         if len(self.trail) >= _STEPS_BETWEEN_COMPACTIONS:
             self._compact()
 
-    def _log(self, code: Code, group: Any, numbers: Array) -> None:
+    def _log(self, code: Reached, group: Any, numbers: Array) -> None:
         m, trail = self.machine, self.trail
         if m.all_on or code.kind in (SCALAR, WAIT, SCALAR_LOAD, MEET, LAST):
             trail.append((2 * code.number, group))
@@ -492,7 +492,7 @@ class Run:
         written = [contents.setdefault(row.tobytes(), len(contents)) for row in rows]
         self.writes.append((kept, self.steps[kept] - 1, register, written, masks))
 
-    def _pause(self, code: Code, numbers: Array) -> None:
+    def _pause(self, code: Reached, numbers: Array) -> None:
         if code.way == END:
             self.done[numbers] = True
         else:
@@ -504,7 +504,7 @@ class Run:
                 self.waiting[waves] = False
 
     def waves(self, first_group: int, wave_in_group: Array, lanes: Array) -> list[Wave]:
-        """What each wave has done, in their order."""
+        """Records of all waves, in their order."""
         self._compact()
         trails = _by_wave(self._trails, self.machine.waves)
         ran = [

@@ -18,7 +18,7 @@ from typing import Any
 
 from mcage.tracing.importing import nvbit
 from mcage.tracing.importing.recording import Format, Place, contents_of
-from mcage.tracing.importing.sass import ZERO, Instruction, instruction_of
+from mcage.tracing.importing.sass import ZERO, SassInstruction, instruction_of
 from mcage.tracing.importing.sources import Source
 
 _TYPE = re.compile(rb'"type" *: *"(?:kernel_metadata|reg_trace|opcode_only|mem_\w+|tma_trace)"')
@@ -50,14 +50,14 @@ class _Records(nvbit.Warps):
         super().prepare()
         values = self.options.values
         self.after = values == "after"
-        self.launches = map(nvbit.Launch, count())
+        self.launches = map(nvbit.RecordedLaunch, count())
         why = "as --values says" if values else "CUTracer's default"
         self.recording.inferred["point"] = f"{values or 'before'} the instruction, {why}"
 
     def read(self) -> None:
         self.launch = next(self.launches)
         self.launch_id: int | None = None
-        self.instructions: dict[int, Instruction] = {}
+        self.instructions: dict[int, SassInstruction] = {}
         self.first_warp: dict[tuple[int, ...], int] = {}
         self.ended: set[tuple[int, ...]] = set()
         super().read()
@@ -174,7 +174,7 @@ class _Records(nvbit.Warps):
         self,
         cta: tuple[int, int, int],
         warp_number: int,
-        instruction: Instruction,
+        instruction: SassInstruction,
         shown: nvbit.Shown,
     ) -> None:
         """Take a record of a warp, whose first one opens its window."""
@@ -217,7 +217,7 @@ def _three(content: Any, least: int) -> tuple[int, int, int] | None:
     return content[0], content[1], content[2]
 
 
-def _registers(instruction: Instruction, indices: Sequence[int]) -> list[int]:
+def _registers(instruction: SassInstruction, indices: Sequence[int]) -> list[int]:
     """Registers that the file names: `ZERO` and more for RZ, whose parts it calls 255, 0, 1."""
     numbers = nvbit.numbers_of(instruction, len(indices), of_memory=True) or []
     if [number & 0xFF for number in numbers] == list(indices):
@@ -230,7 +230,7 @@ def _registers(instruction: Instruction, indices: Sequence[int]) -> list[int]:
 
 
 def _numbered(
-    instruction: Instruction, indices: Sequence[Any], rows: Sequence[bytes | None]
+    instruction: SassInstruction, indices: Sequence[Any], rows: Sequence[bytes | None]
 ) -> nvbit.Shown | None:
     """Rows by the registers that the file names."""
     if not len(indices) == len(rows) <= MOST_ROWS:
@@ -241,7 +241,7 @@ def _numbered(
     return {index: row for index, row in numbered if row is not None and index < ZERO}
 
 
-def _unnumbered(instruction: Instruction, rows: Sequence[bytes | None]) -> nvbit.Shown | None:
+def _unnumbered(instruction: SassInstruction, rows: Sequence[bytes | None]) -> nvbit.Shown | None:
     """Rows of a version that does not number them, in which addresses have a row since 2026-02-11.
 
     Where it cannot be seen whether they have, the rows are not used.

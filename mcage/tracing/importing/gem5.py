@@ -13,7 +13,7 @@ from functools import cached_property
 from math import gcd
 
 from mcage.geometry import GCN
-from mcage.tracing.importing.recording import Format, Origin, Place, Reader, Window
+from mcage.tracing.importing.recording import Format, Origin, Place, Reader, WindowLog
 from mcage.tracing.importing.sources import Source
 
 _LANES = 64
@@ -70,8 +70,8 @@ class _Group:
 class _Simd:
     """Regions of the register file of a SIMD unit that are in use, by their first register."""
 
-    regions: dict[int, Window] = field(default_factory=dict)
-    by_wave: dict[int, Window] = field(default_factory=dict)
+    regions: dict[int, WindowLog] = field(default_factory=dict)
+    by_wave: dict[int, WindowLog] = field(default_factory=dict)
     has_pool: bool = False
 
 
@@ -180,14 +180,16 @@ class _Log(Reader):
         simd.regions[first] = window
         self.waiting[unit].append((part, first))
 
-    def open(self, time: int, size: int | None, unit: int, part: int, first: int | None) -> Window:
+    def open(
+        self, time: int, size: int | None, unit: int, part: int, first: int | None
+    ) -> WindowLog:
         facts = {"wave_dyn_id": None, "slot": None, "first_register": first}
         facts |= {"begin_tick": time, "end_tick": None}
         return self.recording.open_window(
             time, size, Origin(), Place(unit, part), first, facts=facts
         )
 
-    def close(self, window: Window, time: int) -> None:
+    def close(self, window: WindowLog, time: int) -> None:
         self.recording.close_window(window, time)
         window.facts["end_tick"] = window.end
 
@@ -206,13 +208,13 @@ class _Log(Reader):
         if window is not None:
             self.name(window, int(match[4]), int(match[6]))
 
-    def last_region(self, unit: int, part: int | None = None) -> Window | None:
+    def last_region(self, unit: int, part: int | None = None) -> WindowLog | None:
         for simd, first in reversed(self.waiting[unit]):
             if part in (None, simd):
                 return self.simds[unit, simd].regions.get(first)
         return None
 
-    def name(self, window: Window, wave: int, slot: int) -> None:
+    def name(self, window: WindowLog, wave: int, slot: int) -> None:
         window.facts |= {"wave_dyn_id": wave, "slot": slot}
         window.origin = Origin(work_group=window.origin.work_group, wavefront=wave & 0xFFFF_FFFF)
 
@@ -247,7 +249,9 @@ class _Log(Reader):
                 "registers that are read before any write: from the allocation on, as read"
             )
 
-    def window(self, time: int, match: re.Match[bytes], physical: int) -> tuple[Window | None, int]:
+    def window(
+        self, time: int, match: re.Match[bytes], physical: int
+    ) -> tuple[WindowLog | None, int]:
         """Window that holds a physical register, and its first one."""
         unit, part, wave = self.unit(match[2], match[3]), int(match[4]), int(match[6])
         simd = self.simds[unit, part]

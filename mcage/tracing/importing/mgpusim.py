@@ -27,7 +27,7 @@ from mcage.tracing.importing.recording import (
     Origin,
     Place,
     Reader,
-    Window,
+    WindowLog,
     contents_of,
     lanes_of,
 )
@@ -51,8 +51,8 @@ def _recognises(source: Source) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Instruction:
-    """What the text of an instruction says of vector registers."""
+class VectorOperands:
+    """Vector registers of an instruction, from its text."""
 
     written: tuple[int, ...]
     read: tuple[int, ...]
@@ -63,7 +63,7 @@ class Instruction:
 class _Wave:
     """A wavefront that runs; `rows` are its registers as the file shows them."""
 
-    window: Window
+    window: WindowLog
     rows: list[Any]
 
 
@@ -161,7 +161,7 @@ class _Units(Reader):
     def begin(
         self,
         key: tuple[int, ...],
-        instruction: Instruction,
+        instruction: VectorOperands,
         exec_mask: int,
         rows: list[Any],
     ) -> _Wave | None:
@@ -222,7 +222,7 @@ class _Units(Reader):
 
 
 @lru_cache(1 << 14)
-def instruction_of(text: str) -> Instruction:
+def instruction_of(text: str) -> VectorOperands:
     """Which vector registers an instruction writes and reads, from its text."""
     name, _, rest = text.strip().partition(" ")
     parts = [part.strip() for part in rest.split(",")]
@@ -239,7 +239,7 @@ def instruction_of(text: str) -> Instruction:
         written += numbers[1]
     sources = numbers[1:] if writes else numbers
     read = dict.fromkeys(number for part in sources for number in part)
-    return Instruction(written, tuple(read), name == "s_endpgm")
+    return VectorOperands(written, tuple(read), name == "s_endpgm")
 
 
 def _numbers(word: str) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from mcage.geometry import GCN
-from mcage.tracing.importing.recording import Format, Origin, Place, Reader, Window
+from mcage.tracing.importing.recording import Format, Origin, Place, Reader, WindowLog
 from mcage.tracing.importing.sources import Source
 
 # The file that Multi2Sim's ``--trace`` writes: cycles and places of instructions.
@@ -58,7 +58,7 @@ def plain_name(mnemonic: bytes) -> bytes:
 
 
 @dataclass(slots=True)
-class Instruction:
+class Fetched:
     """An instruction that has been fetched: cycles of its reads and of its write."""
 
     mnemonic: bytes
@@ -84,18 +84,18 @@ class Mapped:
     end: int | None = None
 
 
-class Timing:
+class PipelineTiming:
     """Instructions in the order of their fetch, once their stages are known, and work-groups."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self._clock = 0
-        self._queue: deque[Instruction | Mapped] = deque()
-        self._running: dict[tuple[int, int], Instruction] = {}
+        self._queue: deque[Fetched | Mapped] = deque()
+        self._running: dict[tuple[int, int], Fetched] = {}
         self._arriving: dict[int, Mapped] = {}
         self._groups: dict[tuple[int, int], Mapped] = {}
 
-    def __iter__(self) -> Iterator[Instruction | Mapped]:
+    def __iter__(self) -> Iterator[Fetched | Mapped]:
         for _, block in self.source.blocks():
             for match in _LINE.finditer(block):
                 self._line(match)
@@ -103,7 +103,7 @@ class Timing:
                     yield self._queue.popleft()
         yield from self._queue
 
-    def _is_complete(self, first: Instruction | Mapped) -> bool:
+    def _is_complete(self, first: Fetched | Mapped) -> bool:
         return isinstance(first, Mapped) or first.ended or len(self._queue) >= _MOST_IN_FLIGHT
 
     def _line(self, match: re.Match[bytes]) -> None:
@@ -151,12 +151,12 @@ class Timing:
             self._queue.append(replace(group))
         mnemonic = plain_name(match["asm"].lower())
         clock = self._clock
-        instruction = Instruction(mnemonic, wavefront, clock, clock)
+        instruction = Fetched(mnemonic, wavefront, clock, clock)
         self._running[int(match["new_cu"]), int(match["new"])] = instruction
         self._queue.append(instruction)
         self._bound()
 
-    def _stage(self, running: Instruction, stage: bytes) -> None:
+    def _stage(self, running: Fetched, stage: bytes) -> None:
         if stage in _READ_STAGES:
             running.read = self._clock
         if stage in _WRITE_STAGES:
@@ -252,7 +252,7 @@ def _block(line: bytes) -> _Block | None:
     return _Block(mnemonic, vector, load, mnemonic.startswith(_PRINT_LANES), writes, read)
 
 
-class _Text(Reader):
+class _IsaText(Reader):
     """Reads the ISA text, beside the timing trace."""
 
     def prepare(self) -> None:
@@ -266,13 +266,13 @@ class _Text(Reader):
             )
         self.sources, self.timing = texts, timings[0]
         self.recording.has_lanes(LANES)
-        self.items = iter(Timing(self.timing))
+        self.items = iter(PipelineTiming(self.timing))
         self.head = next(self.items, None)
         self.launch = 0
         self.begun = False
         self.blocks = self.lost = self.lost_in_a_row = 0
         self.inexact = 0
-        self.open: dict[int, tuple[Window, int]] = {}
+        self.open: dict[int, tuple[WindowLog, int]] = {}
         """Open windows, each with the work-item of its lane 0, by wavefronts."""
 
     def read(self) -> None:
@@ -341,7 +341,7 @@ class _Text(Reader):
             self.recording.write(window, written, register, lanes, values, exact)
             self.inexact += not exact
 
-    def timed(self, mnemonic: bytes, item: int | None) -> Instruction | None:
+    def timed(self, mnemonic: bytes, item: int | None) -> Fetched | None:
         """The instruction of the timing trace that a block is; None if the next is another."""
         if not self.begun:
             self.fail("the text begins within a launch; --trace needs the whole")
@@ -365,7 +365,7 @@ class _Text(Reader):
             "the files are of two runs, or one of them is not whole"
         )
 
-    def next_timed(self) -> Instruction | None:
+    def next_timed(self) -> Fetched | None:
         """The next instruction of the timing trace; windows before it have opened and closed."""
         while isinstance(self.head, Mapped):
             self.map(self.head)
@@ -383,7 +383,7 @@ class _Text(Reader):
                 window = self.recording.open_window(group.begin, None, origin, place)
                 self.open[wavefront] = window, group.first_item + LANES * number
 
-    def close(self, window: Window, time: int) -> None:
+    def close(self, window: WindowLog, time: int) -> None:
         window.facts["registers_seen"] = max(window.contents, default=-1) + 1
         self.recording.close_window(window, time)
         window.facts |= {"begin_cycle": window.begin, "end_cycle": window.end}
@@ -530,4 +530,4 @@ def _operands(mnemonic: bytes, text: bytes) -> tuple[bool, tuple[int, ...]]:
     return writes, tuple(register for operand in operands for register in operand)
 
 
-FORMAT = Format("multi2sim", "Multi2Sim, ISA text of Southern Islands", _recognises, _Text)
+FORMAT = Format("multi2sim", "Multi2Sim, ISA text of Southern Islands", _recognises, _IsaText)

@@ -12,8 +12,8 @@ from operator import lt
 from typing import Any, ClassVar
 
 from mcage.traces.model import MOST_REGISTERS
-from mcage.tracing.importing.recording import Format, Origin, Place, Reader, Window
-from mcage.tracing.importing.sass import ZERO, Instruction, instruction_of
+from mcage.tracing.importing.recording import Format, Origin, Place, Reader, WindowLog
+from mcage.tracing.importing.sass import ZERO, SassInstruction, instruction_of
 from mcage.tracing.importing.sources import Source
 
 # Warps whose records show registers before or after an instruction, without lanes and cycles.
@@ -47,7 +47,7 @@ MOST_RUNNING = 1 << 14
 """Warps that run at once at most; the largest GPUs hold 10,000."""
 
 Shown = Mapping[int, bytes]
-"""What a record shows: 32 little-endian numbers of 32 bits for each register."""
+"""Content of a record: 32 little-endian numbers of 32 bits for each register."""
 
 
 def leave_out(reader: Reader, name: str) -> None:
@@ -61,7 +61,7 @@ def leave_out(reader: Reader, name: str) -> None:
 
 
 @dataclass
-class Launch:
+class RecordedLaunch:
     """A kernel launch.
 
     Attributes
@@ -136,8 +136,8 @@ class _Access:
 class Warp:
     """A warp that runs."""
 
-    launch: Launch
-    window: Window
+    launch: RecordedLaunch
+    window: WindowLog
     mask: int
     waiting: deque[_Access] = field(default_factory=deque)
     unknown: dict[int, _Access] = field(default_factory=dict)
@@ -225,13 +225,13 @@ class Warps(Reader):
     def begin(
         self,
         key: tuple[int, ...],
-        launch: Launch,
+        launch: RecordedLaunch,
         place: Place,
         warp_in_cta: int | None,
         facts: Mapping[str, Any],
         work_group: int,
         slot: int | None = None,
-    ) -> Window:
+    ) -> WindowLog:
         """Open the window of a warp whose first record is at hand."""
         self._end_quiet_warps()
         size = launch.allocated
@@ -246,7 +246,7 @@ class Warps(Reader):
         self.running[key] = Warp(launch, window, (1 << lanes) - 1)
         return window
 
-    def record(self, key: tuple[int, ...], instruction: Instruction, shown: Shown) -> None:
+    def record(self, key: tuple[int, ...], instruction: SassInstruction, shown: Shown) -> None:
         """Take a record of a warp that runs."""
         warp = self.running[key]
         warp.records += 1
@@ -257,7 +257,7 @@ class Warps(Reader):
         if instruction.ends:
             self.end(key)
 
-    def _record(self, warp: Warp, instruction: Instruction, shown: Shown) -> None:
+    def _record(self, warp: Warp, instruction: SassInstruction, shown: Shown) -> None:
         time, before, written = warp.seen, len(warp.waiting), instruction.written
         if not self.after:
             self._compare(warp, instruction, shown)
@@ -350,7 +350,7 @@ class Warps(Reader):
             waiting.popleft()
             self._accesses_waiting -= 1
 
-    def _compare(self, warp: Warp, instruction: Instruction, shown: Shown) -> None:
+    def _compare(self, warp: Warp, instruction: SassInstruction, shown: Shown) -> None:
         """Compare what a destination holds before it is written with what it was seen to hold.
 
         Lanes that were not active may read 0, or what the first active lane holds. Since that lane
@@ -389,7 +389,7 @@ def _zeros_in(contents: bytes) -> int:
     return memoryview(contents).cast("I").tolist().count(0)
 
 
-def numbers_of(instruction: Instruction, rows: int, of_memory: bool) -> list[int] | None:
+def numbers_of(instruction: SassInstruction, rows: int, of_memory: bool) -> list[int] | None:
     """Register that each row of a record shows, by the SASS; `ZERO` and more are parts of RZ.
 
     Operands that are registers have a row for each 32 bits that the instruction moves, or none if
@@ -414,7 +414,7 @@ def numbers_of(instruction: Instruction, rows: int, of_memory: bool) -> list[int
 
 
 def rows_of(
-    instruction: Instruction, rows: Sequence[bytes | None], of_memory: bool
+    instruction: SassInstruction, rows: Sequence[bytes | None], of_memory: bool
 ) -> Shown | None:
     """Which register each row of a record shows, where the file does not number them.
 
@@ -514,9 +514,9 @@ class _Log(Warps):
     def prepare(self) -> None:
         super().prepare()
         self.launches = 0
-        self.waiting: deque[Launch] = deque(maxlen=_MOST_WAITING)
+        self.waiting: deque[RecordedLaunch] = deque(maxlen=_MOST_WAITING)
         self.fresh: deque[tuple[int, int]] = deque(maxlen=_MOST_WAITING)
-        self.groups: dict[tuple[int, int], list[Window]] = defaultdict(list)
+        self.groups: dict[tuple[int, int], list[WindowLog]] = defaultdict(list)
 
     def read(self) -> None:
         if version := _VERSION.search(self.source.head):
@@ -535,7 +535,7 @@ class _Log(Warps):
         numbers = [int(match[group]) for group in range(2, 9)]
         grid, block = tuple(numbers[:3]), tuple(numbers[3:6])
         if all(grid) and all(block) and numbers[6]:
-            launch = Launch(self.launches, name, grid, block, numbers[6])  # type: ignore[arg-type]
+            launch = RecordedLaunch(self.launches, name, grid, block, numbers[6])  # type: ignore[arg-type]
             self.launches += 1
             self.waiting.append(launch)
             self.fresh.append((self.time + EARLY_RECORDS, launch.number))
@@ -575,7 +575,7 @@ class _Log(Warps):
             self.groups[launch.number, group].append(window)
         return True
 
-    def warp_in_cta(self, launch: Launch, group: int, hardware_warp: int) -> int:
+    def warp_in_cta(self, launch: RecordedLaunch, group: int, hardware_warp: int) -> int:
         """Its slot counted within the CTA, as slots of a CTA follow one another."""
         windows = self.groups.get((launch.number, group), ())
         taken = {window.facts["warp_in_cta"] for window in windows}

@@ -8,7 +8,7 @@ import numpy as np
 
 from mcage.plain_text import shown
 from mcage.traces.model import MOST_REGISTERS
-from mcage.tracing.importing.recording import Format, Origin, Place, Reader, Window
+from mcage.tracing.importing.recording import Format, Origin, Place, Reader, WindowLog
 from mcage.tracing.importing.sources import Source
 
 REQUIRED = ("cycle", "event", "window")
@@ -58,7 +58,7 @@ class _Table(Reader):
     def read(self) -> None:
         """Read the file at hand, and close the windows that nothing has allocated."""
         self.columns: list[str] = []
-        self.open: dict[str, Window] = {}
+        self.open: dict[str, WindowLog] = {}
         self.implied: set[str] = set()
         self.allocated: set[str] = set()
         super().read()
@@ -161,7 +161,7 @@ class _Table(Reader):
         facts = {"window": shown(name)}
         self.open[name] = self.recording.open_window(time, size, origin, place, entry, facts=facts)
 
-    def accessed(self, name: str, time: int, register: int) -> Window:
+    def accessed(self, name: str, time: int, register: int) -> WindowLog:
         """Window of an access, which has been checked."""
         window = self.open.get(name)
         if window is None:

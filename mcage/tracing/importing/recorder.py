@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from mcage.tracing.importing import nvbit
-from mcage.tracing.importing.recording import Format, Origin, Place, Reader, Window, lanes_of
+from mcage.tracing.importing.recording import Format, Origin, Place, Reader, WindowLog, lanes_of
 from mcage.tracing.importing.sass import ZERO, instruction_of
 from mcage.tracing.importing.sources import Source
 
@@ -23,7 +23,7 @@ BETWEEN_LAUNCHES = 1000
 
 
 class _Packet(NamedTuple):
-    """What the recorder writes when an instruction runs; ``scripts/nvbit/packets.h``."""
+    """Packet that the recorder writes when an instruction runs; ``scripts/nvbit/packets.h``."""
 
     cycle: int
     launch: int
@@ -37,7 +37,7 @@ class _Packet(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """What a recording says of an instruction.
+    """An instruction of a recording.
 
     ``known`` is whether the recorder's table knows what it writes, ``by_nvbit`` how many registers
     NVBit gives to the first operand, ``guard_lost`` whether it overwrites its own guard.
@@ -74,10 +74,10 @@ class _Recorder(Reader):
             "idle time": f"{BETWEEN_LAUNCHES:,} cycles between launches",
         }
         recording.approximate["time"] = "cycles while every instruction was recorded"
-        self.launches: dict[int, nvbit.Launch] = {}
+        self.launches: dict[int, nvbit.RecordedLaunch] = {}
         self.names: dict[int, str] = {}
         self.instructions: dict[int, _Row] = {}
-        self.running: dict[tuple[int, int, int], tuple[Window, int]] = {}
+        self.running: dict[tuple[int, int, int], tuple[WindowLog, int]] = {}
         """Windows of warps, and the lanes that have not left, by launch, CTA and warp in it."""
         self.latest: dict[int, int] = defaultdict(int)
         self.offset: dict[tuple[int, int], int] = {}
@@ -139,7 +139,7 @@ class _Recorder(Reader):
         self.latest[packet.sm] = max(self.latest[packet.sm], time)
         return time
 
-    def begin(self, packet: _Packet, time: int) -> tuple[Window, int]:
+    def begin(self, packet: _Packet, time: int) -> tuple[WindowLog, int]:
         launch = self.launches.get(packet.launch)
         if launch is None:
             self.fail(f"a packet of launch {packet.launch}, which has no line")
@@ -158,7 +158,7 @@ class _Recorder(Reader):
         )
         return window, (1 << lanes) - 1
 
-    def write(self, window: Window, packet: _Packet, time: int, contents: bytes) -> None:
+    def write(self, window: WindowLog, packet: _Packet, time: int, contents: bytes) -> None:
         register = packet.where & 0xFF
         row = self.row(packet)
         if register not in row.written:
@@ -172,7 +172,7 @@ class _Recorder(Reader):
         mask = packet.mask & ((1 << window.lanes) - 1)
         self.recording.write(window, time, register, mask, lanes_of(contents, mask))
 
-    def reads(self, window: Window, row: _Row, time: int) -> None:
+    def reads(self, window: WindowLog, row: _Row, time: int) -> None:
         if not row.known:
             nvbit.leave_out(self, row.name)
         for register in row.read:
@@ -221,7 +221,7 @@ class _Recorder(Reader):
         if len(grid) != 3 or len(block) != 3 or not (all(grid) and all(block) and registers):
             self.fail("a launch needs three sizes of its grid and its blocks, and its registers")
         name = self.names.get(self.number(content, "function"), "") or "kernel"
-        self.launches[number] = nvbit.Launch(number, name, grid, block, registers)
+        self.launches[number] = nvbit.RecordedLaunch(number, name, grid, block, registers)
 
     def number(self, content: Mapping[str, Any], key: str, most: int = 1 << 32) -> int:
         """Number of an object, which must be below ``most``."""

@@ -1,4 +1,4 @@
-"""What an importer has read: windows, and what was written to and read from their registers."""
+"""A recording by an importer: windows, and the writes and reads of their registers."""
 
 import json
 import struct
@@ -17,7 +17,7 @@ from mcage.files.inputs import MIB
 from mcage.geometry import SliceGeometry, usual_slice
 from mcage.traces.model import MOST_REGISTERS, READ, WRITE
 from mcage.traces.storage import MOST_BYTES
-from mcage.tracing.importing.sources import Enough, Options, Source
+from mcage.tracing.importing.sources import Enough, ImportOptions, Source
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -43,7 +43,7 @@ MOST_WINDOWS = 1 << 18
 """Windows of an import, each of which takes two kilobytes of memory."""
 
 
-# What an import knows of a window, and what is counted of it.
+# Windows of an import, and their counters.
 
 
 @dataclass(frozen=True)
@@ -83,13 +83,13 @@ class Place:
     part: int = 0
 
     def name(self, lanes: int) -> str:
-        """What the slice is called: ``cu0.simd1`` or ``sm0.part1``."""
+        """Name of the slice: ``cu0.simd1`` or ``sm0.part1``."""
         unit, part = ("cu", "simd") if lanes == 64 else ("sm", "part")
         return f"{unit}{self.unit}.{part}{self.part}"
 
 
 @dataclass(eq=False, slots=True)
-class Window:
+class WindowLog:
     """A register window; what it holds is known to the recording alone.
 
     Attributes
@@ -177,7 +177,7 @@ class Recording:
         Time that a cycle takes.
     granularity : int
         Windows of unknown size have a multiple of so many registers.
-    windows : list of Window
+    windows : list of WindowLog
         Those that were kept.
     in_file, inferred, approximate : dict of str to str
         What the file said and what was concluded, each with how: "time": "ticks". What stands in
@@ -198,7 +198,7 @@ class Recording:
         self.geometry: SliceGeometry | None = None
         self.period = 1
         self.granularity = 1
-        self.windows: list[Window] = []
+        self.windows: list[WindowLog] = []
         self.in_file: dict[str, str] = {}
         self.inferred: dict[str, str] = {}
         self.approximate: dict[str, str] = {}
@@ -236,7 +236,7 @@ class Recording:
         lanes: int | None = None,
         slot: int | None = None,
         facts: Mapping[str, Any] | None = None,
-    ) -> Window:
+    ) -> WindowLog:
         """Open a register window.
 
         Parameters
@@ -276,7 +276,7 @@ class Recording:
             raise Enough
         elsewhere = place.unit is not None and place.name(self.lanes) not in self.slices
         kept = not complete and not (self.slices and elsewhere)
-        window = Window(
+        window = WindowLog(
             number=len(self.windows) if kept else -1,
             size=size or 0,
             begin=time,
@@ -302,7 +302,7 @@ class Recording:
 
     def write(
         self,
-        window: Window,
+        window: WindowLog,
         time: int,
         register: int,
         lanes: int,
@@ -313,7 +313,7 @@ class Recording:
 
         Parameters
         ----------
-        window : Window
+        window : WindowLog
             An open window.
         time : int
             When.
@@ -331,14 +331,14 @@ class Recording:
         if when is not None:
             self._store(window, when, WRITE if exact else INEXACT, register, lanes, values)
 
-    def preload(self, window: Window, register: int, lanes: int, values: "Values") -> None:
+    def preload(self, window: WindowLog, register: int, lanes: int, values: "Values") -> None:
         """Record what a register holds when its window is opened; not counted as a write."""
         if lanes and self._admit(window, window.last, register) is not None:
             self._store(window, window.begin, PRELOAD, register, lanes, values)
 
     def read(
         self,
-        window: Window,
+        window: WindowLog,
         time: int,
         register: int,
         lanes: int = 0,
@@ -374,7 +374,7 @@ class Recording:
             return False
         return True
 
-    def close_window(self, window: Window, time: int) -> None:
+    def close_window(self, window: WindowLog, time: int) -> None:
         """Release a window; one that is never closed is released when the last event happens."""
         if window.end != _NOT_YET:
             return
@@ -448,7 +448,7 @@ class Recording:
         """Distinct contents of registers, uint32[rows, lanes]."""
         return np.frombuffer(b"".join(self._rows), "<u4").reshape(-1, self.lanes)
 
-    def _admit(self, window: Window, time: int, register: int) -> int | None:
+    def _admit(self, window: WindowLog, time: int, register: int) -> int | None:
         """When an access happens; None if it is not kept."""
         self.last = max(self.last, time)
         if window.number < 0:
@@ -465,7 +465,7 @@ class Recording:
         return window.last
 
     def _store(
-        self, window: Window, time: int, kind: int, register: int, lanes: int, values: "Values"
+        self, window: WindowLog, time: int, kind: int, register: int, lanes: int, values: "Values"
     ) -> None:
         whole = bytes(values)
         if lanes != self._every_lane or len(whole) != 4 * self.lanes:
@@ -530,7 +530,7 @@ def _numbers(lanes: int) -> npt.NDArray[np.int64]:
     return np.array([lane for lane in range(64) if lanes >> lane & 1])
 
 
-# What a format is made of.
+# Parts of a format.
 
 
 class Reader:
@@ -540,7 +540,7 @@ class Reader:
     ----------
     sources : sequence of Source
         The files.
-    options : Options
+    options : ImportOptions
         What the user asks for, and what they do not say.
 
     Attributes
@@ -555,7 +555,7 @@ class Reader:
 
     unfinished = False
 
-    def __init__(self, sources: Sequence[Source], options: Options) -> None:
+    def __init__(self, sources: Sequence[Source], options: ImportOptions) -> None:
         self.recording = Recording(options.windows, options.slices)
         self.sources, self.options = sources, options
         self.source, self.line = sources[0], 0

@@ -21,8 +21,8 @@ from mcage.plain_text import shown, visible
 from mcage.traces.model import ALLOC, MOST_CYCLES, READ, RELEASE, WRITE, Kernel, Trace
 from mcage.traces.storage import trace_bytes
 from mcage.tracing.importing import cutracer, gem5, mgpusim, multi2sim, nvbit, plain, recorder
-from mcage.tracing.importing.recording import Format, Place, Recording, Window
-from mcage.tracing.importing.sources import Options, Source, Told
+from mcage.tracing.importing.recording import Format, Place, Recording, WindowLog
+from mcage.tracing.importing.sources import ImportOptions, Source, Told
 
 FORMATS: tuple[Format, ...] = (
     *(plain.FORMAT, recorder.FORMAT, gem5.FORMAT, multi2sim.FORMAT, cutracer.FORMAT),
@@ -36,14 +36,14 @@ _FREE = -1
 
 
 @dataclass(frozen=True)
-class Placed:
+class SliceWindows:
     """Windows of a slice.
 
     Attributes
     ----------
     place : Place
         Which slice, with unit and part.
-    windows : list of Window
+    windows : list of WindowLog
         In the order of their allocation.
     slots : list of int
         Slot of each.
@@ -52,12 +52,14 @@ class Placed:
     """
 
     place: Place
-    windows: list[Window]
+    windows: list[WindowLog]
     slots: list[int]
     as_recorded: bool
 
 
-def place_windows(windows: Sequence[Window], geometry: SliceGeometry, name: str) -> list[Placed]:
+def place_windows(
+    windows: Sequence[WindowLog], geometry: SliceGeometry, name: str
+) -> list[SliceWindows]:
     """Give every window a slice and a slot.
 
     Windows whose unit and part are known stay there, and keep their entries where every window of
@@ -67,7 +69,7 @@ def place_windows(windows: Sequence[Window], geometry: SliceGeometry, name: str)
 
     Parameters
     ----------
-    windows : sequence of Window
+    windows : sequence of WindowLog
         Windows of a finished recording.
     geometry : SliceGeometry
         The slices.
@@ -84,7 +86,7 @@ def place_windows(windows: Sequence[Window], geometry: SliceGeometry, name: str)
     UserError
         A slice has no room for a window.
     """
-    slices: dict[Place, list[Window]] = defaultdict(list)
+    slices: dict[Place, list[WindowLog]] = defaultdict(list)
     loose = []
     for window in sorted(windows, key=lambda window: window.begin):
         if window.place.unit is None:
@@ -113,12 +115,12 @@ class _Entries:
         free = np.flatnonzero(np.maximum(until, self.slots_until[:slots]) < begin)
         return int(free[0]) if len(free) else None
 
-    def take(self, slot: int, window: Window) -> None:
+    def take(self, slot: int, window: WindowLog) -> None:
         self.until[slot * window.size : (slot + 1) * window.size] = window.end
         self.slots_until[slot] = window.end
 
 
-def _placed_in(place: Place, windows: list[Window], entries: int, name: str) -> Placed:
+def _placed_in(place: Place, windows: list[WindowLog], entries: int, name: str) -> SliceWindows:
     recorded = _as_recorded(place, windows, entries)
     if recorded:
         return recorded
@@ -134,10 +136,10 @@ def _placed_in(place: Place, windows: list[Window], entries: int, name: str) -> 
             )
         held.take(slot, window)
         slots.append(slot)
-    return Placed(place, windows, slots, as_recorded=False)
+    return SliceWindows(place, windows, slots, as_recorded=False)
 
 
-def _as_recorded(place: Place, windows: list[Window], entries: int) -> Placed | None:
+def _as_recorded(place: Place, windows: list[WindowLog], entries: int) -> SliceWindows | None:
     """Windows where the file says that they lay, if these are whole slots and free in time.
 
     A release in the cycle in which the next window takes the same entries happens a cycle earlier.
@@ -162,17 +164,17 @@ def _as_recorded(place: Place, windows: list[Window], entries: int) -> Placed | 
         slots.append(slot)
     for window, end in zip(windows, ends, strict=True):
         window.end = end
-    return Placed(place, windows, slots, as_recorded=True)
+    return SliceWindows(place, windows, slots, as_recorded=True)
 
 
 def _packed(
-    windows: list[Window], entries: int, name: str, named_units: Set[int | None]
-) -> Iterator[Placed]:
+    windows: list[WindowLog], entries: int, name: str, named_units: Set[int | None]
+) -> Iterator[SliceWindows]:
     """Work-groups whose unit is not known, each in the first unit with room for all of it."""
     units = [unit for unit in range(len(windows) + len(named_units)) if unit not in named_units]
     held: dict[Place, _Entries] = defaultdict(lambda: _Entries(entries))
-    slices: dict[Place, list[tuple[Window, int]]] = defaultdict(list)
-    groups: dict[tuple[int, int], list[Window]] = defaultdict(list)
+    slices: dict[Place, list[tuple[WindowLog, int]]] = defaultdict(list)
+    groups: dict[tuple[int, int], list[WindowLog]] = defaultdict(list)
     for window in windows:
         group = window.origin.work_group
         alone = -1 - window.number
@@ -186,11 +188,11 @@ def _packed(
     for place, of_slice in slices.items():
         of_slice.sort(key=lambda pair: pair[0].begin)
         placed, slots = zip(*of_slice, strict=True)
-        yield Placed(place, list(placed), list(slots), False)
+        yield SliceWindows(place, list(placed), list(slots), False)
 
 
 def _first_room(
-    group: list[Window],
+    group: list[WindowLog],
     held: dict[Place, _Entries],
     busy: dict[tuple[int, int], int],
     name: str,
@@ -289,7 +291,7 @@ def build_traces(
         yield ImportedSlice(of_slice, placed.as_recorded, trace)
 
 
-def _trace(placed: Placed, recording: Recording, name: str, source: dict[str, Any]) -> Trace:
+def _trace(placed: SliceWindows, recording: Recording, name: str, source: dict[str, Any]) -> Trace:
     windows, slots = placed.windows, np.array(placed.slots, np.uint16)
     begins = np.array([window.begin for window in windows], np.int64)
     ends = np.array([window.end for window in windows], np.int64)
@@ -365,12 +367,12 @@ _LONGEST_STEM = 120
 _EFFORT = 4
 
 COUNTED = ("windows", "writes", "reads", "cycles")
-"""What is said of each trace."""
+"""Facts about each trace."""
 
 
 @dataclass(frozen=True)
 class Import:
-    """What an import has read and written.
+    """Report of an import: files read, traces written.
 
     Attributes
     ----------
@@ -413,7 +415,7 @@ class Import:
 
 
 def facts_of(recording: Recording) -> dict[str, Any]:
-    """What was in the files, what was inferred, what was left out; traces keep it as well."""
+    """Content of the files, inferences and omissions; traces have them as well."""
     gaps = recording.gaps
     return {
         "approximate": recording.approximate,
@@ -432,7 +434,7 @@ def import_traces(
     paths: Sequence[Path],
     format_name: str,
     folder: Path,
-    options: Options | None = None,
+    options: ImportOptions | None = None,
     told: Told | None = None,
 ) -> Import:
     """Read files of another tool and write a trace for each slice.
@@ -445,10 +447,10 @@ def import_traces(
         Name of their format, or ``auto``.
     folder : Path
         Where the traces go; it is made if it is not there.
-    options : Options, optional
+    options : ImportOptions, optional
         What the files do not say, and which part of them is wanted.
     told : callable, optional
-        Is told how far reading has come.
+        Receives the progress of reading.
 
     Raises
     ------
@@ -456,7 +458,7 @@ def import_traces(
         A file cannot be read or recognised, holds no register write, or does not fit; the folder
         cannot be written. Nothing has been written then.
     """
-    options = options or Options()
+    options = options or ImportOptions()
     sources = [Source(path, told) for path in paths]
     chosen = _format(sources, format_name)
     recording = chosen.reader(sources, options).read_all()

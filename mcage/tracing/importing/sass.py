@@ -69,8 +69,8 @@ _IN_BRACKETS = re.compile(r"\bR(Z|\d{1,3})(\.U32|\.64|\.X\d+)*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Instruction:
-    """What the text of an instruction says of registers.
+class SassInstruction:
+    """Registers of an instruction, from its text.
 
     Attributes
     ----------
@@ -102,7 +102,7 @@ class Instruction:
 
 
 @lru_cache(1 << 16)
-def instruction_of(text: str) -> Instruction:
+def instruction_of(text: str) -> SassInstruction:
     """Read the SASS text of an instruction, such as ``@!P0 IMAD.WIDE R2, R0, R3, RZ ;``."""
     words = text.partition(";")[0].strip()
     guard = ""
@@ -123,7 +123,7 @@ def instruction_of(text: str) -> Instruction:
         for number in range(start, min(start + width, ZERO))
     )
     sources = list(_sources(name, suffixes, parts, len(first)))
-    return Instruction(
+    return SassInstruction(
         name=name,
         written=tuple(sorted(written)),
         unknown=unknown,

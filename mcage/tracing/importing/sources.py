@@ -32,7 +32,7 @@ prints all registers and 64 KiB of LDS with every instruction).
 _GZIP, _ZSTD, _BOM = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf"
 
 Told = Callable[["Source", int], None]
-"""What is told of progress: the file, and how many of its bytes on disk have been read."""
+"""Receiver of progress: the file, and how many of its bytes on disk have been read."""
 
 
 class Source:
@@ -43,7 +43,7 @@ class Source:
     path : path
         A regular file; one that is compressed is recognised by its first bytes.
     told : callable, optional
-        Is told after each block how far reading has come.
+        Receives the progress of reading after each block.
 
     Attributes
     ----------
@@ -217,7 +217,7 @@ def _stem(path: Path) -> str:
     return Path(name).stem or name
 
 
-# What a user asks for, and what files do not say.
+# Requests of a user, and facts that files lack.
 
 
 class Enough(Exception):  # noqa: N818
@@ -225,8 +225,8 @@ class Enough(Exception):  # noqa: N818
 
 
 @dataclass(frozen=True)
-class Options:
-    """What a user asks for, and says that files do not.
+class ImportOptions:
+    """Requests of a user, and facts that files lack.
 
     Attributes
     ----------

@@ -16,10 +16,10 @@ from rich.console import Console
 from tables import each
 
 from mcage.campaign.progress import (
-    Bar,
     Lines,
     Pace,
     Progress,
+    ProgressBar,
     duration,
     progress_in_notebooks,
     progress_on_stderr,
@@ -120,9 +120,9 @@ def test_no_rate_without_instances_or_time():
     ("kind", "terminal", "type_"),
     [
         (None, False, Lines),
-        (None, True, Bar),
+        (None, True, ProgressBar),
         ("plain", True, Lines),
-        ("rich", False, Bar),
+        ("rich", False, ProgressBar),
         ("none", True, Progress),
     ],
 )
@@ -164,7 +164,7 @@ def test_durations():
 
 def test_the_bar_says_that_it_prepares_before_there_is_a_rate():
     stream = io.StringIO()
-    bar = Bar(Console(file=stream, force_terminal=True, width=100))
+    bar = ProgressBar(Console(file=stream, force_terminal=True, width=100))
     bar.start(total=20, done=6)
     bar.finish()
     assert "preparing the first ones" in stream.getvalue()
@@ -173,7 +173,7 @@ def test_the_bar_says_that_it_prepares_before_there_is_a_rate():
 
 def test_the_bar_shows_counts_and_lets_messages_through():
     stream = io.StringIO()
-    bar = Bar(Console(file=stream, force_terminal=True, width=100))
+    bar = ProgressBar(Console(file=stream, force_terminal=True, width=100))
     bar.start(total=20, done=6)
     bar.say("warning: [file] is damaged")
     bar.advance(14)

@@ -318,7 +318,7 @@ def test_words_by_hand():
     assert state(0.04, math.inf, value=math.inf, instances=4000).at_the_end() == (
         "NOT median_life to ±5 % in every case: all 4000 instances are computed, and 1 of 2 fall "
         "short; worst: case 1 > 10 years (no relative precision); "
-        "how many instances would do cannot be told"
+        "the number of instances that would do is unknown"
     )
 
 

@@ -9,7 +9,7 @@ from engine_cases import daily, daily_policies, possible_techniques
 from trace_strategies import SPILLING, random_trace
 
 from mcage.costs.activity import KernelActivity
-from mcage.costs.energy import Slices
+from mcage.costs.energy import CostedSlices
 from mcage.geometry import GCN
 from mcage.replays.outcome import EVENTS, Event
 from mcage.replays.prepare import prepare
@@ -26,7 +26,7 @@ def slices_of(technique, rng):
     activities = tuple(KernelActivity.of(prepare(trace, technique)) for trace in traces)
     idle, holding = np.array([0.0, 0.7]), np.array([0, 40])
     nothing = np.zeros((KERNELS, EVENTS))
-    return Slices(technique, activities, idle, holding, drawn_penalties(rng), (), nothing)
+    return CostedSlices(technique, activities, idle, holding, drawn_penalties(rng), (), nothing)
 
 
 def random_lives(slices, epochs, rng):
@@ -52,7 +52,7 @@ def random_lives(slices, epochs, rng):
 
 
 def one_by_one(slices, technologies, lives, reference):
-    """What `Slices.add_up` computes, a turn of a moment of a life after the other."""
+    """What `CostedSlices.add_up` computes, a turn of a moment of a life after the other."""
     seconds, events, kernel, weight, _ = lives
     products = np.zeros((3 + 2 * len(technologies), *seconds.shape))
     for place in zip(*np.nonzero(seconds), strict=True):

@@ -19,8 +19,8 @@ from tables import each
 import mcage
 from mcage.errors import UserError
 from mcage.gpu.exchange import (
+    DetectedSoftErrors,
     ExchangeRule,
-    SoftErrors,
     UncorrectableWords,
     gpu_years,
     per_year_of_fit,
@@ -155,7 +155,7 @@ def test_random_gpus_are_exchanged_when_words_are_counted_one_by_one(number):
     years, entries = arrays(words, ranks)
     shape = asked.slices, -1, 3
     times, addresses, places = np.moveaxis(np.array(soft, float).reshape(shape), 2, 0)
-    detected = SoftErrors(times, addresses.astype(int), places.astype(int))
+    detected = DetectedSoftErrors(times, addresses.astype(int), places.astype(int))
     for of_slice, events in zip(words, soft, strict=True):  # a hard word has the entry that it has
         events[:] = [
             (age, where, of_slice[where][2] if where < len(of_slice) else place)

@@ -27,7 +27,7 @@ from trace_strategies import pattern
 from mcage.aging.environment import delay_increase, environment
 from mcage.engines.stress import Turns
 from mcage.lifetime import EndCause
-from mcage.lifetime.feasibility import Timing
+from mcage.lifetime.feasibility import SlowdownTiming
 from mcage.spec.cost_constants import load_costs
 
 ROWS = random_values(3)
@@ -387,7 +387,7 @@ def test_techniques_that_never_spill_do_not_hear_of_it(technique):
 
 # Lives that end since the mix has become too slow.
 
-TIMING = Timing(load_costs().technology("28nm"), load_costs().penalties)
+TIMING = SlowdownTiming(load_costs().technology("28nm"), load_costs().penalties)
 IN_MEMORY = {"lds_rows": 0, "to_memory": True, "timing": TIMING}
 PIPELINE = 2 * 0.0476 / CYCLES
 """What the two more stages of RRCD take of a pass whose writes are all in one cycle."""

@@ -29,7 +29,7 @@ from mcage.aging.vmin import Margins, margins
 from mcage.geometry import GCN
 from mcage.lifetime import BISECTIONS, EndCause
 from mcage.lifetime.faulty_cells import UNKNOWN, faulty_cells
-from mcage.lifetime.feasibility import Timing
+from mcage.lifetime.feasibility import SlowdownTiming
 from mcage.spec.cost_constants import load_costs
 
 ROWS, OTHERS = random_values(3), random_values(3, seed=1)
@@ -215,7 +215,7 @@ def test_delay_ends_a_life_that_goes_on():
 
 def test_what_has_nothing_to_do_with_faults_ends_a_life_all_the_same():
     """A limit of the slowdown that no slice keeps."""
-    timing = Timing(load_costs().technology("28nm"), load_costs().penalties)
+    timing = SlowdownTiming(load_costs().technology("28nm"), load_costs().penalties)
     found = cells_of(ALWAYS, "baseline", tail_of(FORTY), slowdown=-0.1, timing=timing)
     assert (found.end_years, found.end_cause) == (0, EndCause.TOO_SLOW)
     assert not len(found.cell)

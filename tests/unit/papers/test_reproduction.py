@@ -40,7 +40,7 @@ from mcage.papers.kernel_replays import (
     published_figures,
 )
 from mcage.papers.register_files import Measured, of_kernels
-from mcage.papers.table import METRICS, Row, as_json, cells, in_counts, print_rows, ways_of
+from mcage.papers.table import METRICS, TableRow, as_json, cells, in_counts, print_rows, ways_of
 from mcage.replays.outcome import CellTimes
 from mcage.report.figures.canvas import WIDTHS_MM, inches
 from mcage.techniques import TECHNIQUES
@@ -138,8 +138,8 @@ def test_the_first_reason_that_fits_counts():
     assert reasons.why(figure(metric="n"), "wavefront") == ""
 
 
-def row_of(values: dict[int | None, float]) -> Row:
-    return Row(figure(), {limit: Measured(value) for limit, value in values.items()}, "", "")
+def row_of(values: dict[int | None, float]) -> TableRow:
+    return TableRow(figure(), {limit: Measured(value) for limit, value in values.items()}, "", "")
 
 
 def test_verdicts_are_counted():
@@ -281,7 +281,7 @@ def test_cells_with_the_longest_duties(times):
 def rows_of(paper):
     """Rows of a paper whose printed values are measured to the last digit."""
     return [
-        Row(figure, dict.fromkeys(ways_of(paper), Measured(figure.high)), "", "")
+        TableRow(figure, dict.fromkeys(ways_of(paper), Measured(figure.high)), "", "")
         for figure in published_figures(paper)
         if figure.high == figure.high
     ]

@@ -13,7 +13,7 @@ from trace_strategies import ALL_LANES, alloc, release, trace_of, write
 
 from mcage.errors import UserError
 from mcage.geometry import GCN
-from mcage.lifetime.degradation import Slices, worst_cells
+from mcage.lifetime.degradation import DutyTree, worst_cells
 from mcage.replays.most_stressed import BLOCK, Skyline, duty_cycles, longest_total, skyline_cells
 from mcage.replays.prepare import prepare
 from mcage.replays.schedule import writes_of
@@ -140,7 +140,7 @@ def test_duty_cycles_are_quotients_of_cycles(longest):
 # The search for the worst cell, on trees small enough to look at every cell.
 
 
-class Listed(Slices):
+class Listed(DutyTree):
     """Slices whose duties are given: float64[slices, epochs, cells], cells in reverse order."""
 
     def __init__(self, duties, roots, branches):

@@ -15,15 +15,15 @@ from mcage.protection.policy import Protection
 from mcage.soft_errors.ace import ace_under
 from mcage.soft_errors.rates import upsets
 from mcage.soft_errors.stuck import drawn_values
-from mcage.studies.inject.cells import CellsUnderWaves, Rules, faults_of
+from mcage.studies.inject.cells import CellRules, CellsUnderWaves, faults_of
 from mcage.studies.inject.flips import drawn_cells, hit, least_ways, row_of, upsets_of
-from mcage.studies.inject.kernel import Form, InjectedKernel, Placement, Storing, WrongOutputs
+from mcage.studies.inject.kernel import Form, InjectedKernel, PlacedKernel, Storing, WrongOutputs
 from mcage.studies.inject.outcomes import DETECTED, SILENT, Fate
-from mcage.studies.inject.slices import FaultsAtAge, Slice, numbers_of, values_of_cells
+from mcage.studies.inject.slices import FaultsAtAge, FaultySlice, numbers_of, values_of_cells
 from mcage.studies.inject.spec import InjectSpec
 from mcage.studies.inject.study import InjectStudy
 from mcage.techniques import technique
-from mcage.tracing.emulation.faults import End, Faults, Flip
+from mcage.tracing.emulation.faults import End, Flip, RunFaults
 from mcage.variation.fault_models import EntryFaults
 from mcage.variation.vmin_tail import TailCells
 
@@ -128,7 +128,7 @@ def test_only_needed_bits_matter(asked):
     and replaces what has flipped meanwhile. Latencies are short here, and such moments left out.
     """
     kernel = InjectedKernel(asked.model_copy(update={"latency": 0.01}), CellsUnderWaves)
-    where = Placement(kernel, technique("baseline"), 64)
+    where = PlacedKernel(kernel, technique("baseline"), 64)
     random = np.random.default_rng(7)
     writes, windows = kernel.writes, kernel.writes.windows
     count, asked, needed, in_flight = 1500, [], [], []
@@ -152,7 +152,7 @@ def test_only_needed_bits_matter(asked):
         bits = np.zeros(64, np.uint32)
         bits[lane] = 1 << bit
         flip = Flip(kernel.step_after(window, cycle), register, bits)
-        asked.append(Faults(flips={kernel.place_of(window): [flip]}))
+        asked.append(RunFaults(flips={kernel.place_of(window): [flip]}))
         needed.append(is_needed)
         in_flight.append(len(after) > 0 and after[0] - cycle <= 8)
     ran = kernel.reruns.run(asked)
@@ -167,7 +167,7 @@ def test_only_needed_bits_matter(asked):
 @needs_clang
 @each("name", ["baseline", "rc+rar", "wc", "rrcd", "rrcd+rc+rar"])
 def test_needed_bits_are_those_that_ace_counts(kernel, name):
-    where = Placement(kernel, technique(name), 64)
+    where = PlacedKernel(kernel, technique(name), 64)
     ace = ace_under(kernel.trace, technique(name))
     # ACE counts two bits of the fifth byte of a record that mean nothing.
     assert where.needed_share == pytest.approx(ace.avf, rel=0.01)
@@ -178,7 +178,7 @@ def test_needed_bits_are_those_that_ace_counts(kernel, name):
 @pytest.mark.parametrize("name", ["baseline", "rrcd", "wc"])
 def test_flips_under_techniques(kernel, name):
     """Each flip is one of a bit that its value has there, at a moment in which it is needed."""
-    where = Placement(kernel, technique(name), 64)
+    where = PlacedKernel(kernel, technique(name), 64)
     kinds = set()
     for upset in upsets_of(11, np.arange(400), where, NONE):
         bit, faults = upset.bit, hit(upset, where, NONE).faults
@@ -198,7 +198,7 @@ def test_flips_under_techniques(kernel, name):
 
 @needs_clang
 def test_the_code_of_a_word_and_a_flip(kernel):
-    where = Placement(kernel, technique("baseline"), 64)
+    where = PlacedKernel(kernel, technique("baseline"), 64)
     (upset,) = upsets_of(5, np.arange(1), where, SECDED32)
     bit = upset.bit
     assert hit(upset, where, NONE).faults is not None
@@ -248,7 +248,7 @@ def test_the_code_of_a_word_and_a_flip(kernel):
 @needs_clang
 @pytest.mark.parametrize("name", ["baseline", "rc+rar", "wc", "rrcd+rc+rar"])
 def test_needed_cells_are_as_many_as_needed_bits(kernel, name):
-    where = Placement(kernel, technique(name), 64)
+    where = PlacedKernel(kernel, technique(name), 64)
     needs, begins, total, forms = kernel.needs, kernel.writes.cycle, 0, set()
     for write in range(len(begins)):
         times = np.unique([0, *needs.cycles[write]])
@@ -309,7 +309,7 @@ def test_upsets_are_those_that_reach_needed_words(
 ):
     """Against all upsets, of the needed cells as they are at moments that are drawn."""
     protection, sizes = Protection.of(name), upsets("28nm").sizes
-    where = Placement(kernel, technique(technique_name), 64)
+    where = PlacedKernel(kernel, technique(technique_name), 64)
     row, times = row_of(protection, kernel.geometry), {}
     for write, ends in enumerate(kernel.needs.cycles):
         for begin, end in pairwise(np.unique([0, *ends])):
@@ -357,7 +357,7 @@ def slice_with(kernel, cells, at_one, protection=NONE):
     geometry = kernel.geometry
     none = np.zeros(geometry.entries, np.uint8)
     faults = FaultsAtAge(np.array(cells), np.array(at_one, bool), none, geometry)
-    return faults, Rules(
+    return faults, CellRules(
         Storing(64, geometry.block_bits // 32, inline=False),
         protection.code,
         on_read=False,
@@ -449,7 +449,7 @@ def test_chosen_cells_equal_brute_force(tmp_path, fault):
 
 @needs_clang
 def test_a_code_corrects_one_faulty_cell_of_a_word_and_detects_two(kernel):
-    where = Placement(kernel, technique("baseline"), 64)
+    where = PlacedKernel(kernel, technique("baseline"), 64)
     writes, geometry = kernel.writes, kernel.geometry
     # A value that is read in all lanes.
     write = int(np.flatnonzero((kernel.needs.reads > 0) & (writes.reg == 1))[0])
@@ -483,11 +483,11 @@ def test_a_technique_that_knows_faults_avoids_them(kernel, name):
     random = np.random.default_rng(8)
     geometry = kernel.geometry
     cells, at_one = random_cells(kernel, random, 30)
-    faults = Slice(cells, at_one, np.zeros(len(cells)), geometry, NONE, 10.0)
+    faults = FaultySlice(cells, at_one, np.zeros(len(cells)), geometry, NONE, 10.0)
     for known, harmless in ((0.0, True), (-1.0, False)):
         at_age = faults.at(0.0, known)
-        (where,) = Placement(kernel, technique(name), 64).on_maps(at_age.fault_map[None])
-        rules = Rules(where.storing, None, on_read=False, preloaded=kernel.emulation.preloaded)
+        (where,) = PlacedKernel(kernel, technique(name), 64).on_maps(at_age.fault_map[None])
+        rules = CellRules(where.storing, None, on_read=False, preloaded=kernel.emulation.preloaded)
         wrong = faults_of(where, at_age, rules)
         assert (wrong is None) == harmless
 
@@ -501,7 +501,7 @@ def test_what_is_repaired():
 
     def faults_at(age, known, name):
         faults = cell, np.ones(6, bool), years
-        return Slice(*faults, geometry, Protection.of(name), 10.0).at(age, known)
+        return FaultySlice(*faults, geometry, Protection.of(name), 10.0).at(age, known)
 
     def live(*given):
         return faults_at(*given).cell.tolist()
@@ -586,7 +586,7 @@ def test_when_a_slice_is_looked_at():
     def moments(interval, end, known=0.0):
         cells = np.arange(6), np.ones(6, bool), years, preset("gcn"), NONE
         keys = {"interval_years": interval, "known_years": known}
-        return [tuple(look) for look in Slice(*cells, end, **keys).moments()]
+        return [tuple(look) for look in FaultySlice(*cells, end, **keys).moments()]
 
     assert moments(None, 5.0) == [
         (0.3, 0.0, None),

@@ -9,7 +9,7 @@ import pytest
 from amd_tools import needs_clang
 from faulty_oracle import emulation_of, memory_after, request_of
 
-from mcage.tracing.emulation.faults import End, Faults, Flip, Reruns
+from mcage.tracing.emulation.faults import End, RunFaults, Flip, Reruns
 from mcage.tracing.emulation.program import Program
 
 pytestmark = needs_clang
@@ -33,15 +33,15 @@ def random_flips(emulation, steps, count, seed=1):
         bits = np.zeros(emulation.kernel.lanes, np.uint32)
         bits[random.integers(len(bits))] = np.uint32(1) << np.uint32(random.integers(32))
         flip = Flip(int(random.integers(steps)), int(random.integers(emulation.window)), bits)
-        asked.append(Faults(flips={(group, wave): [flip]}))
+        asked.append(RunFaults(flips={(group, wave): [flip]}))
     return asked
 
 
 def flip(step, register, lanes, bit, group=0):
-    """Faults of a bit in some lanes of the first wave of a work-group."""
+    """RunFaults of a bit in some lanes of the first wave of a work-group."""
     bits = np.zeros(64, np.uint32)
     bits[lanes] = 1 << bit
-    return Faults(flips={(group, 0): [Flip(step, register, bits)]})
+    return RunFaults(flips={(group, 0): [Flip(step, register, bits)]})
 
 
 def outputs_where_addresses_are_wrong(emulation, lanes):
@@ -120,8 +120,8 @@ def test_a_run_depends_on_no_other(kernels, name):
         np.testing.assert_array_equal(alone.place, of_all.place)
         np.testing.assert_array_equal(alone.content, of_all.content)
     assert any(each.end == End.ADDRESS for each in together)
-    assert reruns.run([Faults()])[0].end == End.COMPLETE
-    assert not len(reruns.run([Faults()])[0].place)
+    assert reruns.run([RunFaults()])[0].end == End.COMPLETE
+    assert not len(reruns.run([RunFaults()])[0].place)
 
 
 def test_a_wrong_atomic_of_one_run_changes_no_other(kernels):
@@ -155,9 +155,9 @@ def test_a_read_counts_once_whatever_ends_beside_it(kernels):
     emulation = kernels["blend"]
     reruns = Reruns(emulation, _Reads)
     alone, beside = [], []
-    reruns.run([Faults(cells={(2, 0): alone})])
+    reruns.run([RunFaults(cells={(2, 0): alone})])
     others = random_flips(emulation, 70, 60, seed=9)
-    ran = reruns.run([Faults(cells={(2, 0): beside}), *others])
+    ran = reruns.run([RunFaults(cells={(2, 0): beside}), *others])
     assert sum(each.end == End.ADDRESS for each in ran) > 3
     assert beside == alone
 

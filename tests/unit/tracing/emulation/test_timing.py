@@ -7,7 +7,7 @@ import numpy as np
 from mcage.tracing.emulation import waves
 from mcage.tracing.emulation.machine import parse
 from mcage.tracing.emulation.timing import cycles_of, time_waves
-from mcage.tracing.emulation.waves import Code, Wave
+from mcage.tracing.emulation.waves import Reached, Wave
 
 TEXTS = {
     "vector": ("v_mov_b32_e32 v0, v1", waves.VECTOR),
@@ -23,7 +23,8 @@ TEXTS = {
     "end": ("s_endpgm", waves.LAST),
 }
 CODES = [
-    Code(number, parse(text)[0], 0, kind=kind) for number, (text, kind) in enumerate(TEXTS.values())
+    Reached(number, parse(text)[0], 0, kind=kind)
+    for number, (text, kind) in enumerate(TEXTS.values())
 ]
 NUMBER = {name: 2 * number for number, name in enumerate(TEXTS)}
 

@@ -14,7 +14,7 @@ from mcage.errors import UserError
 from mcage.traces.model import WRITE
 from mcage.tracing.importing import cutracer, nvbit
 from mcage.tracing.importing.sass import ZERO, instruction_of
-from mcage.tracing.importing.sources import Options, Source
+from mcage.tracing.importing.sources import ImportOptions, Source
 
 NEVER_SHOWN = nvbit.NEVER_SHOWN
 BYTE_LOADS = {"cutracer/reduction-after": 6}
@@ -33,7 +33,7 @@ def read(tmp_path, content, module=nvbit, name="log.txt", **options):
     path.write_bytes(content)
     source = Source(path)
     assert module.FORMAT.recognises(source)
-    return module.FORMAT.reader([source], Options(**options)).read_all()
+    return module.FORMAT.reader([source], ImportOptions(**options)).read_all()
 
 
 def contents(recording):

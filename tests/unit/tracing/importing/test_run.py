@@ -16,7 +16,7 @@ from mcage.errors import UserError
 from mcage.geometry import CDNA2, GCN, HOPPER, NVIDIA, RDNA3
 from mcage.traces import READ, WRITE, load_trace
 from mcage.traces.model import validate_trace
-from mcage.tracing.importing.recording import Origin, Place, Recording, Window
+from mcage.tracing.importing.recording import Origin, Place, Recording, WindowLog
 from mcage.tracing.importing.run import build_traces, place_windows
 from mcage.tracing.importing.sources import BLOCK_BYTES, LONGEST_LINE, Source
 
@@ -190,7 +190,9 @@ def test_progress_is_told_in_bytes_on_disk(tmp_path):
 def span(begin, end, size=16, *, place=None, entry=None, group=None, last=None):
     place = place or Place(0, 0)
     last = end if last is None else last
-    return Window(0, size, begin, Origin(work_group=group), place, entry, 64, None, {}, last, end)
+    return WindowLog(
+        0, size, begin, Origin(work_group=group), place, entry, 64, None, {}, last, end
+    )
 
 
 def recording_of(lanes, geometry, registers):
