@@ -31,11 +31,11 @@ from mcage.traces import bundled_trace  # noqa: E402
 PART = """
 import json, resource, sys, time
 from pathlib import Path
-from mcage.tracing.importing.sources import Options
+from mcage.tracing.importing.sources import ImportOptions
 from mcage.tracing.importing.run import import_traces
 paths = [Path(path) for path in sys.argv[3:]]
 begin = time.process_time()
-import_traces(paths, sys.argv[1], Path(sys.argv[2]), Options(values="after"))
+import_traces(paths, sys.argv[1], Path(sys.argv[2]), ImportOptions(values="after"))
 seconds = time.process_time() - begin
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 print(json.dumps([seconds, peak * 1024]))

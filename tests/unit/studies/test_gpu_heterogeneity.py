@@ -10,7 +10,7 @@ from tables import each
 
 from mcage.campaign.run import run_campaign
 from mcage.errors import UserError
-from mcage.studies.gpu_gating.workload import KernelTiming, Machine, TimeModel
+from mcage.studies.gpu_gating.workload import KernelTiming, GpuTiming, TimeModel
 from mcage.studies.gpu_heterogeneity.presentation import HeterogeneityPresentation
 from mcage.studies.gpu_heterogeneity.spec import HeterogeneitySpec
 from mcage.studies.gpu_heterogeneity.structures import (
@@ -206,14 +206,14 @@ def test_every_key_may_be_at_its_ends():
 
 # Equations 3 to 7 and Algorithm 1.
 
-GTX580 = Machine(16, 192.4e9, 1544e6)
+GTX580 = GpuTiming(16, 192.4e9, 1544e6)
 KERNEL = KernelTiming(500.0, 60.0, 0.1, 8.0, 100.0, 64.0, 1280.0)
 
 
 @each("row", vectors("optimum"))
 def test_vectors(row):
     number = {name: float(text) for name, text in row.items() if name != "reading"}
-    machine = Machine(int(row["SMs"]), number["bandwidth_B_per_s"], number["f_Hz"])
+    machine = GpuTiming(int(row["SMs"]), number["bandwidth_B_per_s"], number["f_Hz"])
     kernel = KernelTiming(
         number["global_latency_cycles"],
         number["cache_latency_cycles"],

@@ -38,7 +38,7 @@ def random_flips(emulation, steps, count, seed=1):
 
 
 def flip(step, register, lanes, bit, group=0):
-    """RunFaults of a bit in some lanes of the first wave of a work-group."""
+    """Faults of a bit in some lanes of the first wave of a work-group."""
     bits = np.zeros(64, np.uint32)
     bits[lanes] = 1 << bit
     return RunFaults(flips={(group, 0): [Flip(step, register, bits)]})
