@@ -479,7 +479,7 @@ def test_pages_are_short_enough_to_be_read():
         if number > 5_000 and "generated" not in page.read_text(encoding="utf-8").splitlines()[0]
     }
     assert not long
-    assert sum(words.values()) <= 64_000
+    assert sum(words.values()) <= 60_000
 
 
 READERS = sorted((ROOT / "docs" / "readers").glob("*.md"))

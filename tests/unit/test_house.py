@@ -223,8 +223,9 @@ def test_imports_of_parts_make_no_circle():
     assert list(TopologicalSorter(graph).static_order())
 
 
-def test_the_page_of_the_architecture_names_files_that_exist():
-    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+def test_pages_for_contributors_name_files_that_exist():
+    pages = (ROOT / "docs" / "architecture.md", ROOT / "CONTRIBUTING.md")
+    page = "".join(page.read_text(encoding="utf-8") for page in pages)
     named = set(re.findall(r"`((?:mcage|tests|scripts|kernels)/[\w/.]+)`", page))
     assert len(named) > 80
     assert not [name for name in named if not (ROOT / name).exists()]
