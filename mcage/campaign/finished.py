@@ -35,7 +35,7 @@ from mcage.results.writer import INSTANCES_PER_CHUNK, Arrays
 
 
 @dataclass(frozen=True)
-class FinishedFile:
+class Source:
     """A file with finished instances, which has been verified.
 
     Parameters
@@ -105,7 +105,7 @@ def shards_in(
     on_damage: Callable[[Path, DamagedFileError], None] = refuse_damaged,
     only_read: bool = False,
     part: range | None = None,
-) -> list[FinishedFile]:
+) -> list[Source]:
     """The shards of a folder that this process has locked, or only reads; each is verified.
 
     Parameters
@@ -138,7 +138,7 @@ def shards_in(
         if instances in paths:
             raise UserError(f"{paths[instances]} and {path} hold the same instances: remove one")
         paths[instances] = path
-    shards: list[FinishedFile] = []
+    shards: list[Source] = []
     headers: dict[Header, Header] = {}  # of thousands of shards, a header is kept once
     for instances, path in sorted(paths.items(), key=lambda item: (item[0].start, item[0].stop)):
         try:
@@ -150,11 +150,11 @@ def shards_in(
             raise UserError(
                 f"{path} reaches beyond the {header.instances} instances of its campaign"
             )
-        shards.append(FinishedFile(path, headers.setdefault(header, header), (instances,)))
+        shards.append(Source(path, headers.setdefault(header, header), (instances,)))
     return shards
 
 
-def results_at(place: Path) -> FinishedFile | None:
+def results_at(place: Path) -> Source | None:
     """The results file at a place, verified; None if nothing is there.
 
     Raises
@@ -174,7 +174,7 @@ def results_at(place: Path) -> FinishedFile | None:
         if not isinstance(error.__cause__, DamagedFileError):
             raise
         raise UserError(f"{error}; move it away to compute it again") from error
-    return FinishedFile(place, header, header.present, itself)
+    return Source(place, header, header.present, itself)
 
 
 # The spec that files of a campaign have recorded, from which it can be continued.
@@ -234,15 +234,15 @@ class Finished:
         reason are those of the first of them.
     sources : dict of range to Source
         Files by instances, in rising order.
-    results : FinishedFile, optional
+    results : Source, optional
         The results file that is there already, which may be replaced by one with more instances.
     shards : tuple of Path
         Shards of the folder of the campaign, also those that are left out.
     """
 
     header: Header
-    sources: dict[range, FinishedFile]
-    results: FinishedFile | None = None
+    sources: dict[range, Source]
+    results: Source | None = None
     shards: tuple[Path, ...] = ()
 
     @property
@@ -286,25 +286,25 @@ class Finished:
 
 
 def finished_instances(
-    results: FinishedFile | None,
-    shards: Sequence[FinishedFile],
+    results: Source | None,
+    shards: Sequence[Source],
     owner: Header | None,
     accept_other_code: bool,
-    elsewhere: Sequence[FinishedFile] = (),
+    elsewhere: Sequence[Source] = (),
 ) -> Finished | None:
     """Everything that is finished of a campaign.
 
     Parameters
     ----------
-    results : FinishedFile or None
+    results : Source or None
         Its results file, if it is there.
-    shards : sequence of FinishedFile
+    shards : sequence of Source
         The shards of its folder.
     owner : Header, optional
         The campaign. None takes, of the campaigns of the files, the one that asks for most.
     accept_other_code : bool
         Whether files may be those of other code.
-    elsewhere : sequence of FinishedFile
+    elsewhere : sequence of Source
         Files in other places.
 
     Returns
@@ -345,7 +345,7 @@ def _extent(header: Header) -> tuple[int, bool, str]:
     return header.instances, header.stopping is None, header.spec_toml
 
 
-def _check_owner(source: FinishedFile, owner: Header, accept_other_code: bool) -> None:
+def _check_owner(source: Source, owner: Header, accept_other_code: bool) -> None:
     difference = owner.difference(source.header)
     if difference:
         what = "already holds" if source.itself else "is a shard of"
@@ -365,12 +365,12 @@ def _check_owner(source: FinishedFile, owner: Header, accept_other_code: bool) -
 # ---- each instance once ----------------------------------------------------------------------
 
 
-def _each_once(sources: Iterable[FinishedFile]) -> list[FinishedFile]:
+def _each_once(sources: Iterable[Source]) -> list[Source]:
     """Sources without those whose instances are all in others.
 
     Parameters
     ----------
-    sources : iterable of FinishedFile
+    sources : iterable of Source
         By rising first instance; of those with the same, the longest first.
 
     Raises
@@ -378,11 +378,11 @@ def _each_once(sources: Iterable[FinishedFile]) -> list[FinishedFile]:
     UserError
         Two overlap, or hold different results of the same instances.
     """
-    kept: list[FinishedFile] = []
+    kept: list[Source] = []
     within: dict[Path, list[range]] = {}
     parts = [(part, source) for source in sources for part in source.parts]
     parts.sort(key=lambda item: (item[0].start, -item[0].stop))
-    last: tuple[range, FinishedFile] | None = None
+    last: tuple[range, Source] | None = None
     for part, source in parts:
         if last and part.start < last[0].stop:
             if part.stop > last[0].stop:
@@ -402,16 +402,14 @@ def _each_once(sources: Iterable[FinishedFile]) -> list[FinishedFile]:
     return kept
 
 
-def _refuse_overlap(
-    earlier: FinishedFile, before: range, later: FinishedFile, after: range
-) -> None:
+def _refuse_overlap(earlier: Source, before: range, later: Source, after: range) -> None:
     raise UserError(
         f"{earlier.path} and {later.path} overlap (instances {in_words(before)} "
         f"and {in_words(after)}): remove one"
     )
 
 
-def _require_same(source: FinishedFile, other: FinishedFile, instances: range) -> None:
+def _require_same(source: Source, other: Source, instances: range) -> None:
     """Refuse two files that do not agree about instances that both hold."""
     names = [v.name for v in source.header.variables if v.per_instance]
     for chunk in _chunks(instances):

@@ -8,13 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mcage.campaign import shards
-from mcage.campaign.finished import (
-    Finished,
-    FinishedFile,
-    finished_instances,
-    results_at,
-    shards_in,
-)
+from mcage.campaign.finished import Finished, Source, finished_instances, results_at, shards_in
 from mcage.campaign.stopping import ended
 from mcage.errors import UserError
 from mcage.files.atomic import (
@@ -91,7 +85,7 @@ def merge(
     return out_path
 
 
-def _sources(path: Path, place: Path, locks: ExitStack) -> Iterator[FinishedFile]:
+def _sources(path: Path, place: Path, locks: ExitStack) -> Iterator[Source]:
     """Finished parts in another place than that of the results file to be."""
     folder = path if os.path.isdir(path) else shards.shard_folder(path)
     results = None if os.path.isdir(path) else results_at(path)

@@ -9,13 +9,7 @@ from typing import Self
 
 from mcage.campaign import shards
 from mcage.campaign.executors import Cutting, Executor, Threads
-from mcage.campaign.finished import (
-    Finished,
-    FinishedFile,
-    finished_instances,
-    results_at,
-    shards_in,
-)
+from mcage.campaign.finished import Finished, Source, finished_instances, results_at, shards_in
 from mcage.campaign.merge import is_there, over, write_merged
 from mcage.campaign.progress import Progress
 from mcage.campaign.status import COMPUTED, FAILED, INTERRUPTED, MERGING, RunRecord, StatusWriter
@@ -109,7 +103,7 @@ class ShardRun:
                 status.enter(FAILED, said_by(error))
                 raise
 
-    def finished(self, results: FinishedFile | None, folder: Path | None) -> Finished:
+    def finished(self, results: Source | None, folder: Path | None) -> Finished:
         """Finished parts of the campaign: in a results file, and in the folder if there is one."""
 
         def discard(path: Path, damage: DamagedFileError) -> None:
@@ -166,12 +160,7 @@ class ShardRun:
         if others := self._header.other_codes(finished.header):
             self.progress.say(f"accepted: results of other code ({code_in_words(others)})")
 
-    def _until_the_end(
-        self,
-        sources: dict[range, FinishedFile],
-        cutting: Cutting,
-        place: Path,
-    ) -> None:
+    def _until_the_end(self, sources: dict[range, Source], cutting: Cutting, place: Path) -> None:
         watch = Watch(self._header)
         whole = None
         while not whole:
@@ -182,11 +171,7 @@ class ShardRun:
                 self.progress.say(words)
 
     def _shards(
-        self,
-        missing: Iterable[range],
-        sources: dict[range, FinishedFile],
-        cutting: Cutting,
-        place: Path,
+        self, missing: Iterable[range], sources: dict[range, Source], cutting: Cutting, place: Path
     ) -> None:
         """Compute shards on the bench, and take each into the folder."""
         tasks = (
@@ -197,7 +182,7 @@ class ShardRun:
             for shard in made:
                 cutting.learn(shard)
                 path, instances = shards.take(self.folder, shard.task.path), shard.task.instances
-                sources[instances] = FinishedFile(path, self._header, (instances,))
+                sources[instances] = Source(path, self._header, (instances,))
                 self.progress.died(shard.deaths)
                 self.progress.advance(len(instances))
 

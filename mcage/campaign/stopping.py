@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.campaign.finished import Finished, FinishedFile, refuse_damaged
+from mcage.campaign.finished import Finished, Source, refuse_damaged
 from mcage.files.inputs import DamagedFileError
 from mcage.results.header import Header, StoppingRule
 from mcage.stats.survival import Precision
@@ -154,7 +154,7 @@ class Watch:
         self._read = 0
         self.checkpoint = next(self._to_come)
 
-    def look(self, sources: Mapping[range, FinishedFile]) -> tuple[Header | None, str]:
+    def look(self, sources: Mapping[range, Source]) -> tuple[Header | None, str]:
         """Look at the instances up to the checkpoint; if they are not enough, go on to the next.
 
         Parameters
@@ -186,7 +186,7 @@ class Watch:
         self.checkpoint = next(self._to_come)
         return None, state.on_the_way()
 
-    def _add(self, sources: Mapping[range, FinishedFile], names: tuple[str, ...]) -> None:
+    def _add(self, sources: Mapping[range, Source], names: tuple[str, ...]) -> None:
         """Read on up to the checkpoint; only what the rule is about is kept."""
         parts = {name: [self._sample[name]] if self._sample else [] for name in names}
         for part, source in sources.items():
