@@ -215,7 +215,7 @@ def test_no_part_beside_a_whole_campaign(tmp_path):
 
 
 def test_a_part_does_not_know_when_a_rule_ends_its_campaign(tmp_path):
-    with pytest.raises(UserError, match="--part 1/4: when a campaign may stop"):
+    with pytest.raises(UserError, match="--part 1/4: only a campaign with all of its instances"):
         run_campaign(darts.pi_by_darts(5000, rel_ci=0.01), tmp_path / "pi.h5", part=Part(1, 4))
     assert not list(tmp_path.iterdir())
 

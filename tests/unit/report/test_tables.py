@@ -442,5 +442,5 @@ def test_lot_and_constants_stand_side_by_side():
 def test_what_is_missing_is_said():
     few, single = printed_draws(results_of(20, 5)), printed_draws(results_of(50, 1))
     assert "fewer than 39 draws give no band" in few
-    assert "cannot be told apart without two slices of a draw" in single
+    assert "cannot be separated without two slices of a draw" in single
     assert " – " in few

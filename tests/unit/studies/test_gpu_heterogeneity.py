@@ -10,7 +10,7 @@ from tables import each
 
 from mcage.campaign.run import run_campaign
 from mcage.errors import UserError
-from mcage.studies.gpu_gating.workload import KernelTiming, GpuTiming, TimeModel
+from mcage.studies.gpu_gating.workload import GpuTiming, KernelTiming, TimeModel
 from mcage.studies.gpu_heterogeneity.presentation import HeterogeneityPresentation
 from mcage.studies.gpu_heterogeneity.spec import HeterogeneitySpec
 from mcage.studies.gpu_heterogeneity.structures import (

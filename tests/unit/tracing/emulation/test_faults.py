@@ -9,7 +9,7 @@ import pytest
 from amd_tools import needs_clang
 from faulty_oracle import emulation_of, memory_after, request_of
 
-from mcage.tracing.emulation.faults import End, RunFaults, Flip, Reruns
+from mcage.tracing.emulation.faults import End, Flip, Reruns, RunFaults
 from mcage.tracing.emulation.program import Program
 
 pytestmark = needs_clang
