@@ -520,7 +520,9 @@ def test_what_is_repaired():
     assert live(4, 0.5, "none+spare1") == [size + 9, size * 2 + 40, size * 2 + 41]
     # A test has told of what had failed by then; without tests, what the new slice had is known.
     for interval, known in ((1.5, 2.5), (None, 0.0)):
-        of = Slice(cell, np.ones(6, bool), years, geometry, NONE, 10.0, interval_years=interval)
+        of = FaultySlice(
+            cell, np.ones(6, bool), years, geometry, NONE, 10.0, interval_years=interval
+        )
         assert of.at_reported(4.0).cell.tolist() == live(4, known, "none")
     given = EntryFaults.none(1, Protection.of("ecp1"), geometry)
     order = np.sort(cell[:5]).astype(np.int32)
