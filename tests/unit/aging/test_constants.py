@@ -213,6 +213,20 @@ def test_two_threshold_voltages_are_refused():
     assert rules.distributions.vt0_volts.bounds == (0.35, 0.35)
 
 
+@each(
+    ("arguments", "message"),
+    [
+        (["--constant", "eta=0.3"], "--constant: name the one --model that it is for"),
+        (["--list", "--model", "facelift", "--constant", "eta=0.3"], "without --list"),
+        (["--model", "facelift", "--constant", "=1"], "NAME=VALUE is needed"),
+        (["--model", "facelift", *2 * ["--constant", "eta=1"]], "eta is given twice"),
+    ],
+)
+def test_bad_options_of_mcage_nbti(arguments, message):
+    with pytest.raises(UserError, match=message):
+        raise invoke("nbti", *arguments).exception
+
+
 def test_mcage_nbti_takes_them():
     """The figures of docs/aging.md."""
     command = ["nbti", "--model", "facelift", "--vdd", "0.8"]
