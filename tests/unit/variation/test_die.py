@@ -16,6 +16,7 @@ from mcage.variation.fault_models import FaultModel, fault_model
 from mcage.variation.field import (
     die_of,
     node_factor,
+    node_loads,
     sample_die,
     sample_field,
     spherical_correlation,
@@ -228,3 +229,12 @@ def test_arrays_are_independent_and_constant_inside() -> None:
     assert np.abs(shifts.mean(axis=0)).max() < 5 / np.sqrt(maps)
     assert np.abs(np.diag(covariance) - 1).max() < 5 * np.sqrt(2 / maps)
     assert np.abs(covariance - np.diag(np.diag(covariance))).max() < 5 / np.sqrt(maps)
+
+
+def test_arrays_are_a_linear_map_of_their_numbers() -> None:
+    this = fault_model("measured", arrays="128x1024").scenario
+    loads = node_loads(this)
+    assert loads.shape == (512, 4)
+    field = sample_field(this, 3, np.arange(2))
+    shifts = field[:, [0, 0, 16, 16], [0, 8, 0, 8]]
+    np.testing.assert_array_equal(shifts @ loads.T, field.reshape(2, -1))
