@@ -278,11 +278,12 @@ def ci(tmp_path):
     (tmp_path / ".ci" / "run").write_text(script.read_text())
     tools = tmp_path / ".venv" / "bin"
     tools.mkdir(parents=True)
-    for tool in ("pip", "ruff", "mypy", "python3", "pytest"):
-        (tools / tool).write_text('#!/bin/sh\necho "$(basename "$0") $*"\n')
-        (tools / tool).chmod(0o755)
 
-    def run(test_command):
+    def run(test_command, broken=None):
+        for tool in ("pip", "ruff", "mypy", "python3", "pytest"):
+            end = "exit 3" if tool == broken else 'echo "$(basename "$0") $*"'
+            (tools / tool).write_text(f"#!/bin/sh\n{end}\n")
+            (tools / tool).chmod(0o755)
         (tmp_path / "README.md").write_text(f"<!-- tests -->\n```bash\n{test_command}\n```\n")
         return subprocess.run(
             ["bash", ".ci/run"],
@@ -292,30 +293,32 @@ def ci(tmp_path):
             text=True,
         )
 
-    return run, tools
+    return run
 
 
 @pytest.mark.parametrize(("command", "code"), [("echo the tests", 0), ("false; true", 1)])
 def test_ci_runs_the_command_of_the_readme(ci, command, code):
-    done = ci[0](command)
+    done = ci(command)
     assert done.returncode == code, done.stderr
     assert f"ruff check\nruff format --check\nmypy --strict\n{command}\n" in done.stdout
     both = "\nthe tests\npytest -n 2 -m slow\n"
     assert done.stdout.endswith(both) == (code == 0)
 
 
-@pytest.mark.parametrize("linter", ["ruff", "mypy"])
-def test_ci_stops_at_a_linter(ci, linter):
-    run, tools = ci
-    (tools / linter).write_text("#!/bin/sh\nexit 3\n")
-    done = run("echo the tests")
-    assert (done.returncode, "the tests" in done.stdout) == (3, False)
-
-
-@pytest.mark.parametrize("command", ["", "echo one\necho two"])
-def test_ci_wants_one_command(ci, command):
-    done = ci[0](command)
-    assert (done.returncode, "no single command" in done.stderr) == (1, True)
+@pytest.mark.parametrize(
+    ("command", "broken", "code", "said"),
+    [
+        ("echo the tests", "ruff", 3, ""),
+        ("echo the tests", "mypy", 3, ""),
+        ("", None, 1, "no single command"),
+        ("echo one\necho two", None, 1, "no single command"),
+    ],
+)
+def test_ci_stops_at_a_linter_and_wants_one_command(ci, command, broken, code, said):
+    done = ci(command, broken)
+    assert done.returncode == code
+    assert said in done.stderr
+    assert "\nthe tests\n" not in done.stdout
 
 
 def test_the_page_of_keys_is_up_to_date():
@@ -397,6 +400,7 @@ def test_main_job_and_the_python_that_reads_its_file(tmp_path, monkeypatch):
         run_python(ROOT / page)
 
 
+@pytest.mark.slow
 def test_fault_maps_of_the_model_page(output, tmp_path, monkeypatch):
     """The maps are made and replayed, and BlackScholes fits on as many dies as the page says."""
     page = ROOT / "docs" / "model.md"

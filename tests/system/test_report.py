@@ -102,7 +102,10 @@ def swept(tmp_path_factory):
     return run_campaign(Study(campaign, compute), tmp_path_factory.mktemp("s") / "s.h5", 100)
 
 
-def test_a_report_shows_what_is_chosen_under_the_names_that_people_read(swept, tmp_path, command):
+def test_a_report_shows_what_is_chosen_under_the_names_that_people_read(
+    swept, tmp_path, command, monkeypatch
+):
+    monkeypatch.setattr(report_folder, "FORMATS", ("pdf",))
     wanted = ("--where", "technique=rrcd,my:IDEA", "--where", "vdd=1", "--label", "rrcd=RRCD")
     drawn = ("--figure", "survival", "--figure", "pareto", "--no-title")
     code, _, said = command("report", str(swept), "--out", str(tmp_path / "r"), *wanted, *drawn)

@@ -220,6 +220,7 @@ def of_gpus(name):
         lambda: drawings.draw(BY_NAME["002-fig04"], table_of("002-fig04")),
         lambda: of_gpus("004-fig07"),
     ],
+    ids=["register-files", "gpus"],
 )
 def test_figures_can_be_read(draw):
     figure = draw()

@@ -101,6 +101,17 @@ def test_a_summary_says_which_technique_saves_most():
 
 # Does a page call only that published which is?
 
+KNOWN = xr.Dataset({"energy_saving_nominal": ("instance", [0.25, np.nan])})
+
+
+def header_of(spec):
+    return fake_campaign.campaign(instances=2, spec_toml=spec)
+
+
+def assumed(results=KNOWN, **spec):
+    """What the page of a small sweep says that it rests on, by heading."""
+    return dict(assumptions_of(header_of(small_spec(**spec).to_toml()), results))
+
 
 def test_constants_of_costs_are_said_to_be_what_their_status_says():
     """Some constants of each technology are printed nowhere, and the page has to say so."""
@@ -108,34 +119,26 @@ def test_constants_of_costs_are_said_to_be_what_their_status_says():
     statuses = {constant["status"] for constant in costs["28nm"]["lds"].values()}
     assert statuses == {"assumed"}
     assert costs["unhidden_fraction"]["wakeup"]["status"] == "reconstructed"
-    header = fake_campaign.campaign(instances=2, spec_toml=small_spec().to_toml())
-    said = dict(assumptions_of(header, KNOWN))["Costs"]
+    said = assumed()["Costs"]
     assert "constants of 28nm. " in said
     assert "of the LDS, of the destination buffer and of units of the other technology are" in said
     assert said.endswith("is fitted to published means or assumed.")
-    mine = small_spec(costs={"tables": costs, "technology": "32nm"}).to_toml()
-    header = fake_campaign.campaign(instances=2, spec_toml=mine)
-    assert dict(assumptions_of(header, KNOWN))["Costs"] == (
+    assert assumed(costs={"tables": costs, "technology": "32nm"})["Costs"] == (
         "Energy and slowdown with user-defined constants of 32nm (34 printed, 2 reconstructed, "
         "28 assumed)."
     )
-
-
-KNOWN = xr.Dataset({"energy_saving_nominal": ("instance", [0.25, np.nan])})
 
 
 @each("costs", [{}, {"tables": tomllib.loads((ROOT / "mcage/data/costs.toml").read_text())}])
 def test_a_page_says_nothing_of_an_energy_that_nobody_knows(costs):
     """As of slices of which no constants of energy are published; their slowdown is known."""
     costs = {"technology": "28nm"} | costs
-    header = fake_campaign.campaign(instances=2, spec_toml=small_spec(costs=costs).to_toml())
-    assert "Energy and Vdd" in dict(assumptions_of(header, KNOWN))
-    said = dict(assumptions_of(header, KNOWN * np.nan))
+    assert "Energy and Vdd" in assumed(costs=costs)
+    said = assumed(KNOWN * np.nan, costs=costs)
     assert said["Costs"].startswith("Slowdown with ")
     assert "energy" not in str(said).lower()
-    of_vmin = [
-        VminPresentation(VminHeader).assumptions(header, KNOWN * known) for known in (1, np.nan)
-    ]
+    header, of_vmin = header_of(small_spec(costs=costs).to_toml()), VminPresentation(VminHeader)
+    of_vmin = [of_vmin.assumptions(header, KNOWN * known) for known in (1, np.nan)]
     assert ["energy" in str(said).lower() for said in of_vmin] == [True, False]
 
 
@@ -144,26 +147,18 @@ def test_a_page_says_nothing_of_an_energy_that_nobody_knows(costs):
     [(["ecp1"], "(ECP) repair one"), (["secded32", "none"], "secded32, none")],
 )
 def test_a_page_names_the_protections(protections, wanted):
-    header = fake_campaign.campaign(
-        instances=2, spec_toml=small_spec(protections=protections).to_toml()
-    )
-    assert wanted in dict(assumptions_of(header, KNOWN))["Faults"]
+    assert wanted in assumed(protections=protections)["Faults"]
 
 
 def test_a_page_names_a_mode_that_sweeps_no_longer_take():
     """Results of slices that were drawn until their map resembled the published table."""
-    said = dict(assumptions_of(header_of_selected_slices(), KNOWN))["Faults"]
-    assert "(mode varius-selected)" in said
-    assert faults_of(header_of_selected_slices().spec_toml).slices_per_chip == 3
-    with pytest.raises(UserError, match=r"unknown key 'faults\.tolerance'"):
-        SweepSpec.from_mapping(tomllib.loads(header_of_selected_slices().spec_toml))
-
-
-def header_of_selected_slices():
     spec = small_spec(faults={"slices_per_chip": 3, "sigma_die_volts": 0.0}).to_toml()
     selected = spec.replace('mode = "varius"', 'mode = "varius-selected"\ntolerance = 0.1')
-    assert selected != spec
-    return fake_campaign.campaign(instances=2, spec_toml=selected)
+    said = dict(assumptions_of(header_of(selected), KNOWN))["Faults"]
+    assert "(mode varius-selected)" in said
+    assert faults_of(selected).slices_per_chip == 3
+    with pytest.raises(UserError, match=r"unknown key 'faults\.tolerance'"):
+        SweepSpec.from_mapping(tomllib.loads(selected))
 
 
 # Is the markup of a page's figures short and still the same drawing, and are its numbers those?
