@@ -187,8 +187,8 @@ class ForgetfulEngine(NumpyEngine):
 
 @pytest.fixture
 def least_worn(tmp_path, monkeypatch):
-    """The example of docs/techniques.md in the current folder, tried on a short kernel alone."""
-    (tmp_path / "least_worn.py").write_text(shown_files("techniques.md")["least_worn.py"])
+    """The example of results/techniques.md in the current folder, tried on a short kernel alone."""
+    (tmp_path / "least_worn.py").write_text(shown_files("results/techniques.md")["least_worn.py"])
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("mcage.traces.KERNELS", ("MatrixTranspose",))
     yield tmp_path / "least_worn.py"
