@@ -202,7 +202,8 @@ def test_tables_that_contradict_themselves_are_refused():
 
 # Do several files of one case each show and compare as one file of all cases?
 
-BASELINE, RRCD, DVFS = range(3)
+DVFS = 2
+"""Place of a case of the fake campaign."""
 
 
 @pytest.fixture(scope="module")
