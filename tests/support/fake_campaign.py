@@ -1,6 +1,5 @@
 """A campaign whose results cost nothing to compute."""
 
-import time
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -12,7 +11,6 @@ from mcage.campaign.study import Study
 from mcage.files.atomic import _new_temporary
 from mcage.lifetime import DVTH_BIN_EDGES_MV, RANKS, EndCause
 from mcage.results.axes import labelled, values_of_spec
-from mcage.results.header import StoppingRule
 from mcage.studies.sweep.axes import AXES
 from mcage.studies.sweep.header import SweepHeader
 
@@ -157,18 +155,6 @@ def abandoned(path: Path) -> Path:
     return temporary
 
 
-def run(
-    out: str, instances: int, shard_size: int, seconds: float = 0.0, rel_ci: float | None = None
-) -> None:
-    """Run a campaign that prints the first instance of each shard, and takes some seconds for it.
-
-    With a relative half-width, it ends when its spill rates are known that well.
-    """
-    rule = None if rel_ci is None else StoppingRule(rel_ci, "spill_rate")
-
-    def slow(first: int, last: int) -> dict[str, np.ndarray]:
-        print(first, flush=True)
-        time.sleep(seconds)
-        return compute(first, last)
-
-    run_campaign(Study(campaign(instances=instances, stopping=rule), slow), Path(out), shard_size)
+def run(out: str, instances: int, shard_size: int) -> None:
+    """Run a campaign."""
+    run_campaign(study(instances=instances), Path(out), shard_size)

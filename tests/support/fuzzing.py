@@ -155,9 +155,6 @@ def _has_controls(text: str) -> bool:
 
 # ---- files of mcage --------------------------------------------------------------------------
 
-OF_STUDIES = ("r.h5", "vmin.h5", "gating.h5")
-"""Results of studies whose cases are told apart by different coordinates."""
-
 OF_INJECTIONS = ("flip.h5", "stuck.h5")
 
 
@@ -226,11 +223,11 @@ def _trace(rng: random.Random, folder: Path) -> list[str]:
     return rng.choice((["trace", "show", "t.h5"], ["trace", "validate", "t.h5"], replay))
 
 
-def _results(sound: Callable[[], Path], names: Iterable[str]) -> Mutation:
+def _results(sound: Callable[[], Path], *names: str) -> Mutation:
     """Damaged results of one of some studies."""
 
     def written(rng: random.Random, folder: Path) -> list[str]:
-        source = sound() / rng.choice([*names])
+        source = sound() / rng.choice(names)
         shutil.copy(source, folder / "r.h5")
         _damage_sealed(rng, folder / "r.h5")
         page = ["report", "r.h5", "--out", "out/page"]
@@ -246,38 +243,6 @@ def _results(sound: Callable[[], Path], names: Iterable[str]) -> Mutation:
 
 _SHOWN = ([], ["--json"], ["--csv"], ["--wide"], ["--causes"], ["--fit"], ["--figure", "out/f.png"])
 _READERS = (["verify"], ["pareto"], ["gpu", "exchange"], ["cite"], ["status"])
-_KEYS = (
-    *("technique", "protection", "cell", "environment", "scenario", "vdd_volts", "vdd", "case"),
-    *("age", "age_years", "policy", "fault", "kernel", "instance", "life_years", "geometry", ""),
-)
-_SIGNS = ("=", "=", "=", ">", "<", ">=", "<=", "!=", "==", "", " = ")
-_VALUES = (
-    *("rrcd", "RRCD", "secded32", "ecp1", "undervolted", "dvfs", "common", "0.6", "0.60", "0.8"),
-    *("blend", "fixed", "6T", "10", "nan", "inf", "1e400", "-1", "rrcd@secded32", "*", "rrcd,wc"),
-    *("default", "", ","),
-)
-
-
-def _conditions(sound: Callable[[], Path], names: Iterable[str]) -> Mutation:
-    """Which cases are shown, compared and drawn, in which order."""
-
-    def written(rng: random.Random, folder: Path) -> list[str]:
-        shutil.copy(sound() / rng.choice([*names]), folder / "r.h5")
-        commands = (["show"], ["show", "--csv"], ["compare", "r.h5"], ["pareto"], ["cite"])
-        page = ["report", "--out", "out/r", "--figure", "none"]
-        words = [*rng.choice((*commands, ["gpu", "exchange"], page)), "r.h5"]
-        for _ in range(rng.choice((1, 1, 2))):
-            words.append("--where=" + "".join(_drawn(rng, of) for of in (_KEYS, _SIGNS, _VALUES)))
-        if words[0] == "show" and rng.random() < 0.3:
-            option = rng.choice(("--sort", "--label", "--of", "--age", "--rate-at"))
-            words += [option, _drawn(rng, _KEYS)]
-        return words
-
-    return written
-
-
-def _drawn(rng: random.Random, known: tuple[str, ...]) -> str:
-    return rng.choice(known if rng.random() < 0.8 else grammars.STRANGE_TEXTS).replace("\0", "")
 
 
 def _shards(rng: random.Random, folder: Path) -> list[str]:
@@ -351,8 +316,7 @@ def _import(format_name: str) -> Mutation:
 
 NEED_NO_COMPILER: dict[str, Mutation] = {
     "traces": _trace,
-    "results": _results(_sound_files, OF_STUDIES),
-    "conditions": _conditions(_sound_files, OF_STUDIES),
+    "results": _results(_sound_files, "r.h5", "vmin.h5", "gating.h5"),
     "programs": kernel_grammars.program(run=False),
     "shards": _shards,
     "fault maps": _fault_map,
@@ -364,14 +328,10 @@ NEED_NO_COMPILER: dict[str, Mutation] = {
 }
 NEED_A_DISASSEMBLER: dict[str, Mutation] = {
     "code objects": kernel_grammars.code_objects,
-    "arguments": kernel_grammars.arguments,
-    "inputs": kernel_grammars.inputs,
-    "results of injections": _results(_injections, OF_INJECTIONS),
-    "conditions on injections": _conditions(_injections, OF_INJECTIONS),
+    "results of injections": _results(_injections, *OF_INJECTIONS),
 }
 NEED_A_COMPILER: dict[str, Mutation] = {
     "sources": kernel_grammars.sources,
     "runs of programs": kernel_grammars.program(run=True),
-    "modern code objects": kernel_grammars.modern,
 }
 KINDS = NEED_NO_COMPILER | NEED_A_DISASSEMBLER | NEED_A_COMPILER

@@ -1,11 +1,9 @@
-"""Programs of GPUs, mostly wrong: code objects, sources, arguments, and specs that name them."""
+"""Programs of GPUs, mostly wrong: code objects, sources, and specs that name them."""
 
-import io
 import os
 import random
 import struct
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +12,7 @@ import numpy as np
 from faulty_oracle import BLEND, BLEND_ARGUMENTS
 from gpu_samples import MODERN, PROCESSORS, SAMPLES, sample
 from grammars import STRANGE, text, toml
-from mutations import Grammar, damaged
-
-from mcage.tracing.emulation.compilers import compile_opencl
+from mutations import Grammar
 
 MOST_INSTRUCTIONS = "20000"
 CALLS: dict[str, dict[str, Any]] = {
@@ -146,18 +142,6 @@ def code_objects(rng: random.Random, folder: Path) -> list[str]:
     return emulation("damaged.co", arch=arch, entry=name, **CALLS[name], **times)
 
 
-def modern(rng: random.Random, folder: Path) -> list[str]:
-    """A damaged code object of `scripts/modern_kernels`, compiled once."""
-    arch, name = rng.choice(PROCESSORS), rng.choice(MODERN_NAMES)
-    (folder / "damaged.co").write_bytes(code_object(_compiled(name, arch)).draw(rng))
-    return emulation("damaged.co", arch=arch, args=MODERN / f"{name}.py", grid="2")
-
-
-@cache
-def _compiled(name: str, arch: str) -> bytes:
-    return compile_opencl(MODERN / f"{name}.cl", arch, []).content
-
-
 # ---- sources ---------------------------------------------------------------------------------
 
 OF_SOURCES: dict[str, tuple[Any, ...]] = {
@@ -189,172 +173,6 @@ def sources(rng: random.Random, folder: Path) -> list[str]:
     grammar = text(path.read_bytes(), r"\w+|\s+|[^\w\s]", OF_SOURCES)
     (folder / "damaged.cl").write_bytes(grammar.draw(rng))
     return emulation("damaged.cl", arch=arch, **options)
-
-
-# ---- arguments -------------------------------------------------------------------------------
-
-_EXTENTS = (
-    *("2,5", "2", "1", "0", "-1", "4194304", "4194305", "99999,99999,99999", "1,1,1", "1,1,1,1"),
-    *("", "1024", "1025", "16,4", "64", "100", "1,64", "1,1,64", "3x3x3", "x", "1.5", "999999999"),
-    "\u0663",
-)
-OF_ARGUMENTS: dict[str, tuple[Any, ...]] = {
-    "args": (
-        *("x=f32[640]~normal", "x=f32[0]", "x=f32[99999999999]", "x=f64[640]", "x=5", "b=1"),
-        *("x=", "x=f16[640]~normal(0,1e9)", "x=u8[640]~normal", "x=f32[640]~uniform(1,0)"),
-        *("x=i8[9]~index", "x=f32[640]~integers(0,1e30)", "x=f32[640]~integers(0,inf)"),
-        *("x=f32[9]~normal(0,-1)", "x=@x.npy", "x=i8[9]~integers(0,1000)", "x=f32[64x10]"),
-        *("x=f32[640]~normal(nan,nan)", "x=f32[1e3]", f"x=f32[{'1x' * 70}1]", "x=f99[3]"),
-        *("x=f32[640]~uniform(-inf,inf)", f"x=f32[{'9' * 5000}]", "x=f32[640]~magic(1)"),
-        *("x", "a=1e999", "a=nan", "a=-inf", "a=2", "a=1e300", "a=f32[4]", "a=0x7f", "=", "==3"),
-        *(f"a={'9' * 5000}", "a=-", "n=1.5", "n=-1", "n=99999999999", f"n=0x{'f' * 9999}"),
-        *("n=600", "n=1_0", "n=True", "n=@n.npy", "width=0", "width=-1000000", "width=2147483647"),
-        *("width=4294967295", "\x1b=3", "y=@gone.npy", "y=@fifo.npy", "y=f32[640]~ones"),
-        *("y=f64[268435456]", "x=@big.npy", "x=@swapped.npy", "y=@damaged.npy", "y=@text.npy"),
-        *("y=@objects.npy", "y=@empty.npy", "y=@turned.npy", "x=@many.npz", "part=256", "part=0"),
-        *("part=-1", "part=65536", "part=99999999999", "part=1.5", "part=f32[64]", "n=192"),
-        *("values=f16[384]", "values=f16[1]", "counts=i32[32]", "counts=i32[1]", "n=100000"),
-    ),
-    "grid": _EXTENTS,
-    "block": _EXTENTS,
-    "entry": (None, "gone\x1b", "mixed"),
-    "arch": ("gfx906", "gfx1201", "x\n"),
-}
-
-
-def arguments(rng: random.Random, folder: Path) -> list[str]:
-    """Wrong arguments of a sound code object."""
-    _write_arrays(rng, folder)
-    arch, name = rng.choice(PROCESSORS), rng.choice(sorted(CALLS))
-    (folder / "sound.co").write_bytes(sample(arch))
-    while True:
-        words = {"arch": arch, "entry": name, **CALLS[name]}
-        options = Grammar(lambda _, words=words: words, toml, OF_ARGUMENTS | {"": STRANGE}).tree(
-            rng
-        )
-        if options.keys() <= {"arch", "entry", "args", "grid", "block"}:
-            return emulation("sound.co", **options)
-
-
-def _write_arrays(rng: random.Random, folder: Path) -> None:
-    """Files of arrays, some of them no such thing."""
-    array = np.arange(640, dtype=np.float32)
-    stream = io.BytesIO()
-    np.save(stream, array)
-    sound = stream.getvalue()
-    arrays = {
-        "x": array,
-        "n": np.int32(600),
-        "swapped": array.astype(">f4"),
-        "turned": np.asfortranarray(array.reshape(20, 32)),
-        "empty": array[:0],
-        "objects": np.array([None, 1], object),
-    }
-    for name, content in arrays.items():
-        np.save(folder / f"{name}.npy", content, allow_pickle=True)
-    np.savez(folder / "many.npz", a=array)
-    (folder / "text.npy").write_text("1, 2, 3")
-    huge = sound.replace(b"(640,), }" + b" " * 13, b"(99999999999999,), }  ")
-    (folder / "big.npy").write_bytes(huge)
-    (folder / "damaged.npy").write_bytes(damaged(rng, sound))
-    os.mkfifo(folder / "fifo.npy")
-
-
-_INPUTS = '''"""Inputs."""
-
-import {numpy} as np
-
-GRID = {grid}
-BLOCK = {block}
-TOLERANCE = {tolerance}
-TITLE = {title}
-
-
-def {arguments}:
-    made = {{
-        "x": random.standard_normal(640, dtype=np.float32),
-        "y": {y},
-        "a": {a},
-        "n": {n},
-        "width": 32,
-    }}
-    {made}
-
-
-def {expected}:
-    y = y.copy()
-    y[:n] += np.float32(a) * x[:n]
-    {answer}
-'''
-SOUND_INPUTS = {
-    "numpy": "numpy",
-    "grid": "(2, 5)",
-    "block": "(16, 4)",
-    "tolerance": "1e-6",
-    "title": '"a test"',
-    "arguments": "arguments(random)",
-    "y": "np.ones(640, np.float32)",
-    "a": "2.5",
-    "n": "600",
-    "made": "return made",
-    "expected": "expected(x, y, a, n, width)",
-    "answer": 'return {"y": y}',
-}
-OF_INPUTS: dict[str, tuple[Any, ...]] = {
-    "numpy": ("gone", "os"),
-    "grid": ("(0,)", "None", "'64'", "5", "(1.5, 2)", "(-1,)", "[10]", "(2,) * 5"),
-    "block": ("(2000,)", "64", "object()", "(float('inf'),)", "np.array([64])"),
-    "tolerance": ("'x'", "None", "float('nan')", "-1", "[]", "10**400", "0"),
-    "title": ("None", "'\\x1b[31m'", "'x' * 10**6", "object()"),
-    "arguments": ("arguments()", "other(random)"),
-    "y": (
-        *("np.ones(640)", "np.ones((64, 10), np.float32).T", "np.ones(640, '>f4')"),
-        *("np.ones(640, object)", "np.ones(0, np.float32)", "np.ones(64, np.float32)"),
-        *("np.zeros((), np.float32)", "[1.0] * 640", "np.full(640, np.nan, np.float32)"),
-        *("np.full(640, np.inf, np.float32)", "None", "'y'", "np.ones(640, 'U3')"),
-        *("np.ones(640, 'M8[s]')", "np.ones(640, complex)", "np.zeros(640, 'i4,f4')"),
-        *("np.ones(1280, np.float32)[::2]", "np.ones(640, bool)", "np.float32(1)"),
-        *("np.matrix(np.ones(640, np.float32))", "np.broadcast_to(np.float32(1), 2**34)"),
-        "np.ma.ones(640, np.float32)",
-    ),
-    "a": ("10**400", "None", "'a'", "np.float64(2.5)", "1j", "1e300", "np.ones(3)"),
-    "n": (
-        *("2.5", "np.float32(3)", "np.int8(5)", "np.uint32(2**31)", "None", "True", "10**400"),
-        *("-2**31", "2**32", "np.array(600)", "np.bool_(True)", "{}"),
-    ),
-    "made": (
-        *("return None", "return [1]", "return {5: 1}", "raise KeyError", "return dict(made, z=1)"),
-        *("return 1 / 0", "exit(3)", "yield 1", "made.pop('x'); return made", "raise SystemExit"),
-        *("print(1)", "raise type('Own', (BaseException,), {})", "raise GeneratorExit"),
-    ),
-    "expected": ("expected(x, y)", "other(x, y)"),
-    "answer": (
-        *("return None", "return {'q': y}", "return {'y': y[1:]}", "return {'y': 'text'}"),
-        *("raise ValueError", "return {'y': y * np.nan}", "return {'y': y * np.inf}"),
-        *("return {5: y}", "return {'y': [[1], 2]}", "return {'y': y + 1j}", "return {'y': None}"),
-        *("return {'x': x}", "return {}", "return {'y': {}}", "raise Exception('a' * 10**6)"),
-        *("raise type('Own', (BaseException,), {})", "return {'y': y.astype(object)}"),
-        *("raise BaseException", "return {'y': np.log(y - 9)}"),
-    ),
-    "": ("", ")", "\x1b", "0"),
-}
-
-
-def inputs(rng: random.Random, folder: Path) -> list[str]:
-    """A Python file of arguments that is wrong, beside a sound code object."""
-    arch = rng.choice(PROCESSORS)
-    (folder / "sound.co").write_bytes(sample(arch))
-
-    def write(slots: dict[str, str]) -> bytes:
-        return _INPUTS.format(**slots).encode("utf-8", "surrogateescape")
-
-    grammar = Grammar(lambda _: SOUND_INPUTS, write, OF_INPUTS, by_bytes=0.15)
-    (folder / "inputs.py").write_bytes(grammar.draw(rng))
-    check = rng.choice((None, None, "inputs.py"))
-    words = emulation("sound.co", arch=arch, entry="saxpy", args="inputs.py", check=check)
-    if rng.random() < 0.8:
-        return words
-    return ["inject", *words[2:3], "--instances", "2", "--out", "out/r.h5", *words[5:]]
 
 
 # ---- specs that name programs ----------------------------------------------------------------

@@ -14,7 +14,6 @@ from places import shown_files
 from mcage.cli import doctor
 from mcage.engines.cuda_engine import CudaEngine
 from mcage.engines.cuda_engine import opening as driver_file
-from mcage.engines.cuda_engine.devices import NoDeviceError
 from mcage.engines.cuda_engine.opening import Card, Driver, ask_driver
 from mcage.engines.numpy_engine import NumpyEngine
 from mcage.engines.parity import Answers, ask, compare, demanding_maps, excerpt, largest_difference
@@ -79,18 +78,6 @@ def test_an_engine_that_raises(monkeypatch):
     agree = {row["engine"]: row["agrees"] for row in report["self_test"]}
     assert agree == {"cuda": False, "numba": True}
     assert report["self_test"][0]["result"] == "RuntimeError: kernel place refused"
-
-
-def test_why_an_engine_is_missing():
-    no_cupy = NoDeviceError("CuPy is not installed", "pip install '.[cuda13]'")
-    card = Driver("13.0", (Card("H200", "9.0", 2**37),))
-    assert doctor._why_not("cuda", no_cupy, card) == (
-        "CuPy is not installed; pip install '.[cuda13]'"
-    )
-    assert doctor._why_not("cuda", no_cupy, NO_DRIVER) == (
-        "no NVIDIA driver; CuPy is not installed; pip install '.[cuda13]'"
-    )
-    assert doctor._why_not("numba", ImportError("no\nllvm"), NO_DRIVER) == "ImportError: no llvm"
 
 
 # ---- comparison ------------------------------------------------------------------------------

@@ -102,9 +102,3 @@ def equal(path, other):
     """Whether two results files hold the same, both with the right checksum."""
     with open_results(path) as ours, open_results(other) as theirs:
         return ours.identical(theirs)
-
-
-@pytest.mark.slow
-def test_a_slow_disk_changes_nothing(nursery, whole, tmp_path):
-    assert run(nursery, tmp_path, write_microseconds=1000).code == 0
-    assert (tmp_path / OUT).read_bytes() == whole[0]

@@ -1,6 +1,5 @@
 """Does whatever somebody else's file does to HDF5 or to mcage end in one line and exit code 2?"""
 
-import io
 import os
 import random
 import shutil
@@ -22,13 +21,11 @@ from result_files import write
 from small_traces import small_trace
 from tables import each
 
-from mcage.campaign.shards import read_owner, read_shard, shard_name, write_shard
+from mcage.campaign.shards import read_owner, read_shard, write_shard
 from mcage.errors import UserError
-from mcage.files import hdf5, inputs
+from mcage.files import hdf5
 from mcage.files.inputs import DamagedFileError
 from mcage.geometry import GCN
-from mcage.report.folder import CONTENTS, whole_folder
-from mcage.results import reader
 from mcage.results.reader import read_header
 from mcage.single_runs.replay import load_fault_maps
 from mcage.studies.sweep.header import SweepHeader
@@ -155,40 +152,12 @@ def open_shard(path):
     read_shard(path)
 
 
-def test_results_in_place_of_a_shard(tmp_path):
-    path = tmp_path / shard_name(fake_campaign.CAMPAIGN.spec_digest, range(8))
-    write(path, (8,))
-    with pytest.raises(UserError, match="holds mcage-results, not mcage-shard"):
-        read_owner(path)
-
-
-def test_a_shard_in_place_of_results(tmp_path):
-    with pytest.raises(UserError, match="holds mcage-shard, not mcage-results"):
-        read_header(make_shard(tmp_path))
-
-
 def test_a_sealed_text(tmp_path):
     path = tmp_path / "r.h5"
     path.write_text("time,life\n1,2\n")
     damaged_files.append_checksum(path)
     with pytest.raises(UserError, match="not a readable HDF5 file, or damaged"):
         read_header(path)
-
-
-def test_a_content_is_looked_through_once(tmp_path, monkeypatch):
-    write(tmp_path / "r.h5", (4,))
-    looks = []
-    look_through = hdf5.ForeignFile.look_through
-    monkeypatch.setattr(reader, "_looked_through", {})
-    monkeypatch.setattr(
-        reader.ForeignFile,
-        "look_through",
-        lambda file: looks.append(file) or look_through(file),
-    )
-    shutil.copy(tmp_path / "r.h5", tmp_path / "copy.h5")
-    for name in ("r.h5", "r.h5", "copy.h5"):
-        read_header(tmp_path / name)
-    assert len(looks) == 1
 
 
 # ---- what is no regular file, or too large ---------------------------------------------------
@@ -257,38 +226,6 @@ def test_readers_take_regular_files_only(name, read, odd_files):
         read(odd_files / name)
 
 
-def test_a_fifo_in_place_of_the_contents_of_a_report(tmp_path):
-    (tmp_path / "report").mkdir()
-    os.mkfifo(tmp_path / "report" / CONTENTS)
-    with (
-        at_once(),
-        pytest.raises(UserError, match="which is not of a report"),
-        whole_folder(tmp_path / "report"),
-    ):
-        raise AssertionError
-
-
-def test_a_file_that_would_make_its_reader_wait(tmp_path, monkeypatch):
-    """As /proc/kmsg does, which is a regular file; opened so that nobody waits, it says None."""
-
-    class Waiting(io.FileIO):
-        def readall(self):
-            return None
-
-    (tmp_path / "kmsg").touch()
-    opened = lambda *_: io.BufferedReader(Waiting(tmp_path / "kmsg"))  # noqa: E731
-    monkeypatch.setattr(inputs, "open_regular", opened)
-    with pytest.raises(inputs.DamagedFileError, match="was not written by mcage"):
-        inputs.verify_checksum(tmp_path / "kmsg")
-
-
-def test_a_fifo_in_place_of_a_shard(tmp_path):
-    path = tmp_path / shard_name("0123", range(3))
-    os.mkfifo(path)
-    with pytest.raises(UserError, match="it is a FIFO; a regular file is needed"):
-        read_owner(path)
-
-
 @pytest.mark.parametrize(
     ("read", "gigabytes"), [(load_trace, 2), (read_header, 100), (fault_maps, 1)]
 )
@@ -320,15 +257,6 @@ def test_a_fault_map_that_says_it_is_huge(shape, tmp_path):
 
 
 # ---- the process that reads ------------------------------------------------------------------
-
-
-def test_what_comes_with_mcage_needs_no_process(monkeypatch):
-    def refuse(_):
-        raise AssertionError("a process was started")
-
-    monkeypatch.setattr(hdf5._Process, "__init__", refuse)
-    monkeypatch.setattr(hdf5._Process, "_running", None)
-    assert bundled_trace("QuasiRandomSequence").writes
 
 
 def end_while_it_reads(path, number):

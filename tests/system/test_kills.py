@@ -21,12 +21,11 @@ from sweep_cases import small_spec
 from mcage.campaign.merge import merge
 from mcage.campaign.progress import Lines
 from mcage.campaign.run import Part, run_campaign
-from mcage.campaign.shards import NAME, shard_folder
+from mcage.campaign.shards import shard_folder
 from mcage.campaign.study import Study
 from mcage.cli.process import ending_on_signals
 from mcage.errors import UserError
 from mcage.files.atomic import whole_file
-from mcage.results.header import StoppingRule
 
 SIGNALS = {
     "KILL": [signal.SIGKILL],
@@ -147,24 +146,6 @@ def test_killed_at_any_moment(nursery, whole, tmp_path):
     assert_continued(nursery, out, whole)
 
 
-def test_killed_on_the_way_to_a_precision(nursery, tmp_path):
-    """Killed before its first checkpoint, between two, and at any moment: same end, same bits."""
-    rule = StoppingRule(0.047, "spill_rate")
-    study = fake_campaign.study(instances=900, stopping=rule)
-    whole = run_campaign(study, tmp_path / "whole.h5", 1000)
-    out = tmp_path / "killed.h5"
-    for begun in (1, 5, 4, 1):
-        process = nursery.start(fake_campaign.run, out, 900, 50, 0.005, rule.rel_ci)
-        for _ in range(begun):
-            process.words.readline()
-        process.signal(signal.SIGKILL)
-        assert process.wait() in (-9, 0)
-        assert not out.exists() or out.read_bytes() == whole.read_bytes()
-    run_campaign(study, out, 40)
-    assert out.read_bytes() == whole.read_bytes()
-    assert not shard_folder(out).exists()
-
-
 def dying(out, moment):
     """Run a campaign that is killed before it gives its file its name, or after that."""
     whole, (owner, name) = Path(out), moment.rsplit(".", 1)
@@ -190,17 +171,6 @@ def test_killed_while_merging(moment, nursery, whole, tmp_path):
     assert nursery.start(dying, out, moment).wait() == -9
     assert out.exists() == (moment != "os.link")
     assert_continued(nursery, out, whole)
-
-
-def test_a_second_process_on_the_same_output_is_refused(nursery, tmp_path):
-    out = tmp_path / "r.h5"
-    first = nursery.start(campaign, out, INSTANCES, 6, 0.0, 0)
-    first.words.readline()
-    second = nursery.start(campaign, out, INSTANCES, 6, 0.0)
-    assert "another mcage is working on" in second.words.read()
-    assert second.wait() == 1
-    first.signal(signal.SIGKILL)
-    assert first.wait() == -9  # it was still running
 
 
 def job_of_darts(out, part):
@@ -331,81 +301,22 @@ def test_a_library_gets_its_exception_at_once(nursery, tmp_path):
     assert process.wait() == 0
 
 
-# ---- the command itself ----------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def commands():
-    """Whose children know mcage's commands and have the machine code of loops."""
-    with Nursery(small_sweep) as process:
-        yield process
-
-
-@pytest.fixture(scope="module")
-def sweep(commands, tmp_path_factory):
-    """Starts `mcage sweep` over three short kernels; its content if nobody kills it."""
-    folder = tmp_path_factory.mktemp("sweep")
-    spec = small_spec(instances=12, techniques=["baseline", "rrcd"])
-    (folder / "spec.toml").write_text(spec.to_toml())
-
-    def start(out, shard_size):
-        line = ("sweep", folder / "spec.toml", "--engine", "numba", "--shard-size", shard_size)
-        return commands.start(command, out.parent, "", *line, "--out", out)
-
-    untouched = start(folder / "untouched.h5", 2)
-    assert "untouched.h5" in untouched.words.read()
-    assert untouched.wait() == 0
-    return start, (folder / "untouched.h5").read_bytes()
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", CODES)
-def test_a_sweep_is_killed_and_continued(kind, sweep, tmp_path):
-    """Killed once it has its folder, and among its shards.
-
-    What is whole on a bench is taken over as well as what has been taken from it.
-    """
-    start, whole = sweep
-    out = tmp_path / "r.h5"
-    for has_come in (shard_folder(out).exists, lambda: [*shard_folder(out).glob("*.h5")]):
-        process = start(out, 1)
-        wait_until(has_come)
-        send(process, kind)
+def test_a_sweep_is_interrupted_and_continued(tmp_path):
+    """Its children know mcage's commands and have the machine code of loops."""
+    spec, out = tmp_path / "spec.toml", tmp_path / "r.h5"
+    spec.write_text(small_spec(instances=60, techniques=["baseline", "rrcd"]).to_toml())
+    line = ["sweep", spec, "--engine", "numba", "--shard-size", 1, "--out"]
+    with Nursery(small_sweep) as commands:
+        process = commands.start(command, tmp_path, "", *line, out)
+        wait_until(lambda: [*shard_folder(out).glob("*.h5")])
+        process.signal(signal.SIGINT)
         words = process.words.read()
-        assert process.wait() in (CODES[kind], 0), words
-        assert "Traceback" not in words
-        assert not out.exists() or out.read_bytes() == whole
-    there = [path for path in shard_folder(out).rglob("*.h5") if NAME.fullmatch(path.name)]
-    continued = start(out, 4)
-    words = continued.words.read()
-    assert continued.wait() == 0, words
-    assert not there or f"continuing: {len(there)} of 12 instances" in words
-    assert out.read_bytes() == whole
-    assert list(tmp_path.iterdir()) == [out]
-
-
-def hears(pid, number):
-    """Whether a process has a handler for a signal."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    return int(status.split("SigCgt:")[1].split()[0], 16) >> number - 1 & 1
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "line",
-    [
-        ("rare", "--technique", "rrcd", "--vdd", "0.45", "--age", "3"),
-        ("sensitivity", "--technique", "rrcd", "--of", "rmst", "--out", "s.csv"),
-        ("reproduce",),
-    ],
-)
-def test_other_long_commands_end_as_soon(line, commands, tmp_path):
-    process = commands.start(command, tmp_path, "", *line)
-    wait_until(lambda: hears(process.pid, signal.SIGTERM))
-    time.sleep(0.7)  # so that it is at work
-    process.signal(signal.SIGINT)
-    words = process.words.read()
-    assert process.wait() == 130, words  # it was still at work
-    assert "interrupted: stopping" in words
-    assert "Traceback" not in words
-    assert not list(tmp_path.iterdir())
+        assert process.wait() in (CODES["INT"], 0), words
+        assert "interrupted: stopping" in words
+        for name in (out, tmp_path / "untouched.h5"):
+            process = commands.start(command, tmp_path, "", *line, name)
+            assert f"{name}" in process.words.read()
+            assert process.wait() == 0
+    assert out.read_bytes() == (tmp_path / "untouched.h5").read_bytes()
+    assert not shard_folder(out).exists()

@@ -2,14 +2,12 @@
 
 import errno
 import fcntl
-import re
 import shlex
 import shutil
 from contextlib import redirect_stderr
 from io import StringIO
 from unittest.mock import patch
 
-import darts
 import fake_campaign
 import h5py
 import numpy as np
@@ -31,14 +29,6 @@ from mcage.studies.gpu_heterogeneity.spec import HeterogeneitySpec
 from mcage.studies.gpu_heterogeneity.study import Heterogeneity
 from mcage.studies.sweep.tables import summarize_chips
 from mcage.version import Code
-
-
-def test_missing_instances_are_named(tmp_path):
-    folder = shards(shard_folder(tmp_path / "r.h5"), range(4), range(6, 12))
-    with pytest.raises(UserError, match=re.escape("10 of 20 instances are missing")) as refusal:
-        merge(tmp_path / "r.h5")
-    assert "the first: 4-5" in str(refusal.value)
-    assert len(list(folder.glob("*.h5"))) == 2
 
 
 def test_a_damaged_shard_is_refused(tmp_path):
@@ -111,19 +101,6 @@ def test_again(places, uninterrupted, tmp_path):
     assert merge(out, [*places, *places, tmp_path / "few.h5"]) == out
     assert out.stat().st_mtime_ns == written
     assert not shard_folder(out).exists()
-
-
-def test_places_that_are_named_twice_as_by_a_pattern_of_the_shell(places, uninterrupted, tmp_path):
-    few, first, second = places
-    named = [few, first, tmp_path / "a.h5", second, second, few]
-    assert merge(tmp_path / "r.h5", named).read_bytes() == uninterrupted
-
-
-def test_step_by_step(places, uninterrupted, tmp_path):
-    out = tmp_path / "r.h5"
-    for path in places:
-        merge(out, [path], partial=True)
-    assert out.read_bytes() == uninterrupted
 
 
 def test_the_own_folder_and_others(places, uninterrupted, tmp_path):
@@ -294,34 +271,6 @@ def test_a_partial_file_cannot_be_divided(partial, tmp_path):
 def test_chips_of_a_partial_file_are_refused(partial):
     with pytest.raises(UserError, match="slices are missing in this partial file"):
         summarized(partial, lambda results: summarize_chips(results, 2))
-
-
-def test_a_study_of_a_user(tmp_path):
-    study = darts.pi_by_darts(60)
-    few = run_campaign(darts.pi_by_darts(25), tmp_path / "few.h5", 9)
-    merge(tmp_path / "pi.h5", [few])
-    assert (tmp_path / "pi.h5").read_bytes() == few.read_bytes()
-    folder = tmp_path / "s"
-    folder.mkdir()
-    write_shard(folder, study.header, range(30, 60), study.compute(30, 60))
-    out = merge(tmp_path / "pi.h5", [folder], partial=True)
-    assert read_header(out).absent == ((25, 29),)
-    run_campaign(study, out, 100)
-    assert out.read_bytes() == run_campaign(study, tmp_path / "whole.h5", 60).read_bytes()
-
-
-@pytest.mark.parametrize(
-    "absent",
-    ["[[3, 4]]", "[[7, 11], [14, 18], [20, 20]]", "[[7, 11], [3, 4]]", '"x"', "[7]", "[[0, 1e9]]"],
-)
-def test_a_forged_list_of_gaps_is_refused(absent, partial):
-    def forged(path):
-        with h5py.File(path, "r+") as file:
-            file.attrs["absent_instances"] = absent
-
-    forge(partial, forged)
-    with pytest.raises(UserError, match="not as mcage writes it"):
-        read_header(partial)
 
 
 # ---- the command -----------------------------------------------------------------------------

@@ -82,15 +82,6 @@ def test_the_rate_forgets_compiling():
     assert pace.seconds_left == pytest.approx(9960 / 5.0)
 
 
-def test_shards_that_end_together_make_no_burst_of_rate():
-    """Four workers, each with shards of four seconds: four shards in four seconds."""
-    starts = (20.0, 20.1, 20.2, 20.3)
-    reports = sorted((start + 4.0 * turn, 8) for start in starts for turn in range(6))
-    assert pace_of(reports[:4]).per_second == pytest.approx(32 / 20.3)
-    for several in range(12, len(reports) + 1, 4):
-        assert pace_of(reports[:several]).per_second == pytest.approx(8.0)
-
-
 def test_long_shards_in_pairs_make_no_jumps_of_the_time_left():
     """Reports of a real sweep of 36 cases: two shards of 160 s each at a time, after compiling."""
     seconds = (278, 292, 460, 468, 625, 628, 790, 799, 950, 963, 1120, 1125)
@@ -162,15 +153,6 @@ def test_durations():
     ]
 
 
-def test_the_bar_says_that_it_prepares_before_there_is_a_rate():
-    stream = io.StringIO()
-    bar = ProgressBar(Console(file=stream, force_terminal=True, width=100))
-    bar.start(total=20, done=6)
-    bar.finish()
-    assert "preparing the first ones" in stream.getvalue()
-    assert "0:00:00" in stream.getvalue()
-
-
 def test_the_bar_shows_counts_and_lets_messages_through():
     stream = io.StringIO()
     bar = ProgressBar(Console(file=stream, force_terminal=True, width=100))
@@ -219,15 +201,6 @@ def test_the_file_says_what_progress_shows(folder):
     assert read.instances_per_second == pytest.approx(0.2)
     assert read.seconds_left == pytest.approx(40.0)
     assert read.updated == 90.0
-
-
-def test_a_message_may_name_a_file_that_is_no_utf_8(folder):
-    status, listener, _ = writer(folder)
-    status.start(20, 0)
-    status.say("warning: r\udcff.h5")
-    status.enter("computed")
-    assert listener.said == ["warning: r\udcff.h5"]
-    assert RunRecord.read(folder / "status.json").messages == [r"warning: r\udcff.h5"]
 
 
 def test_it_is_written_at_most_every_second(folder):
@@ -297,15 +270,6 @@ def test_parts_add_up(folder):
     assert statuses(folder)[0].state == "stopped"  # shards are missing, and no run computes them
     (folder / "a-000000000-000000019.h5").touch()
     assert statuses(folder)[0].state == "computed"
-
-
-@pytest.mark.parametrize("part", [(0, 10), (10, 20)])
-def test_a_part_of_a_campaign_is_not_the_campaign(folder, part):
-    place(folder, record(*part), "computed")
-    first, last = part
-    (folder / f"a-{first:09}-{last - 1:09}.h5").touch()
-    (status,) = statuses(folder)
-    assert (status.done, status.instances, status.state) == (10, 20, "stopped")
 
 
 def test_shards_that_overlap_count_once(folder):

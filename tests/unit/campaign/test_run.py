@@ -1,6 +1,5 @@
 """Does a campaign end in the same file however it was cut, stopped, damaged and continued?"""
 
-import fcntl
 import json
 import shutil
 from pathlib import Path
@@ -11,10 +10,9 @@ import pytest
 from campaign_cases import CAMPAIGN, STUDY, Computer, ExecutorOf, Listener, interrupt, refused
 from command_line import invoke
 
-from mcage.campaign import run
 from mcage.campaign.merge import merge
 from mcage.campaign.run import run_campaign
-from mcage.campaign.shards import LOCK_NAME, shard_folder, shard_name, write_shard
+from mcage.campaign.shards import shard_folder, shard_name, write_shard
 from mcage.campaign.study import Study
 from mcage.errors import UserError
 from mcage.results import writer
@@ -88,13 +86,6 @@ def test_half_written_files_of_a_kill_are_swept_away(uninterrupted, tmp_path):
     assert list(tmp_path.iterdir()) == [out]
 
 
-def test_a_defect_in_computing_loses_no_finished_shard(tmp_path):
-    out = tmp_path / "r.h5"
-    with pytest.raises(ZeroDivisionError):
-        run_campaign(Study(CAMPAIGN, Computer(1, ZeroDivisionError)), out, 5)
-    assert (shard_folder(out) / shard_name(CAMPAIGN.spec_digest, range(5))).exists()
-
-
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
@@ -111,15 +102,6 @@ def test_another_sweep_is_not_overwritten(field, value, message, uninterrupted, 
     out.unlink()
     interrupt(out)
     refused(out, f"shard of another campaign .{message}", other)
-
-
-def test_another_device_may_continue(uninterrupted, tmp_path):
-    out = tmp_path / "r.h5"
-    interrupt(out)
-    run_campaign(
-        fake_campaign.study(instances=20, device="another", engine_reason="asked for"), out, 5
-    )
-    assert out.read_bytes() == uninterrupted
 
 
 def test_a_file_of_something_else_is_not_overwritten(tmp_path):
@@ -167,13 +149,6 @@ def write(folder, part, campaign=CAMPAIGN):
     write_shard(folder, campaign, part, fake_campaign.compute(part.start, part.stop))
 
 
-def test_two_sweeps_at_once(tmp_path):
-    folder = interrupt(tmp_path / "r.h5")
-    with (folder / LOCK_NAME).open() as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        refused(tmp_path / "r.h5", "another mcage is working on")
-
-
 # Does a finished file get more instances without computing those that it holds?
 
 FEW = fake_campaign.campaign(instances=8, spec_toml="instances = 8\n")
@@ -190,13 +165,6 @@ def whole(tmp_path_factory):
 @pytest.fixture
 def few(tmp_path):
     return run_campaign(Study(FEW, fake_campaign.compute), tmp_path / "r.h5", 20)
-
-
-def folder_of(out):
-    folder = shard_folder(out)
-    folder.mkdir()
-    (folder / LOCK_NAME).touch()
-    return folder
 
 
 def test_only_what_is_new_is_computed(few, whole):
@@ -230,52 +198,9 @@ def test_a_stopped_one_leaves_the_old_file_and_continues(few, whole):
     assert few.read_bytes() == whole
 
 
-def test_killed_between_the_new_file_and_the_removal_of_its_shards(few, whole, monkeypatch):
-    monkeypatch.setattr(run.shards, "remove_shards", lambda *_: None)
-    run_campaign(MORE, few, 7)
-    monkeypatch.undo()
-    assert len(list(shard_folder(few).glob("*.h5"))) == 2
-    computer, listener = Computer(), Listener()
-    run_campaign(Study(MANY, computer), few, 7, listener)
-    assert computer.ranges == []
-    assert "nothing to compute" in listener.said[0]
-    assert few.read_bytes() == whole
-    assert list(few.parent.iterdir()) == [few]
-
-
-def test_leftover_shards_that_say_something_else_are_refused(few):
-    folder = folder_of(few)
-    arrays = fake_campaign.compute(3, 6)
-    arrays["spill_rate"] = arrays["spill_rate"] / 2
-    write_shard(folder, MANY, range(3, 6), arrays)
-    refused(few, r"r\.h5 and .* hold different spill_rate of the same instances .3-5.", MANY)
-
-
-def test_shards_that_overlap_the_file_are_refused(few):
-    write(folder_of(few), range(6, 11), MANY)
-    refused(few, "overlap .instances 0-7 and 6-10", MANY)
-
-
 def test_fewer_instances_than_the_file_holds_are_refused(few, whole):
     few.write_bytes(whole)
     refused(few, r"holds instances up to 19, and this campaign ends with 8 of them: .* --out", FEW)
-
-
-def test_fewer_instances_than_the_shards_hold_are_refused(tmp_path):
-    out = tmp_path / "r.h5"
-    with pytest.raises(KeyboardInterrupt):
-        run_campaign(Study(MANY, Computer(stop_after=1)), out, 12)
-    refused(out, "holds instances up to 11, and this campaign ends with 8", FEW)
-
-
-def test_a_stopped_campaign_may_be_asked_for_more(tmp_path, whole):
-    out = tmp_path / "r.h5"
-    with pytest.raises(KeyboardInterrupt):
-        run_campaign(Study(FEW, Computer(stop_after=2)), out, 3)
-    computer = Computer()
-    run_campaign(Study(MANY, computer), out, 20)
-    assert computer.ranges == [(6, 20)]
-    assert out.read_bytes() == whole
 
 
 def test_a_file_that_appears_meanwhile_is_not_replaced(few, monkeypatch):
@@ -314,11 +239,6 @@ def test_the_digest_says_what_decides_an_instance(kind):
     assert digest(instances=77, stopping={"rel_ci": 0.05}) == plain
     assert digest(seed=77) != plain
     assert kind.from_mapping({}).digest("other") != plain
-
-
-def test_the_digest_of_both_levels_forgets_what_both_repeat():
-    given = {"gating": {"instances": 77}, "sweep": {"instances": 77}}
-    assert BothSpec.from_mapping({"instances": 77} | given).digest() == BothSpec().digest()
 
 
 # Do results of other code neither continue nor stand for a campaign, unless the user says so?
@@ -416,17 +336,6 @@ def test_shards_of_two_codes_are_merged_only_when_told_to(tmp_path):
     assert invoke(*command).exit_code == 0
     assert read_header(out).codes == (OTHER, running_code())
     assert not shard_folder(out).exists()
-
-
-def test_shards_of_one_other_code_are_merged_and_keep_its_name(tmp_path):
-    out, whole = tmp_path / "r.h5", tmp_path / "whole.h5"
-    run_campaign(Study(by(OTHER), fake_campaign.compute), whole, 20)
-    with pytest.raises(KeyboardInterrupt):
-        run_campaign(
-            Study(by(OTHER), Computer(2)), out, 10, executor=ExecutorOf(stopped_before_the_merge)
-        )
-    merge(out)
-    assert out.read_bytes() == whole.read_bytes()
 
 
 def stopped_before_the_merge(study, tasks):

@@ -13,20 +13,9 @@ from mcage.campaign import executors as cutting_module
 from mcage.campaign.executors import GROWTH, SECONDS, Cutting, MadeShard, bytes_of_instance
 from mcage.campaign.merge import merge
 from mcage.campaign.run import Part, run_campaign
-from mcage.campaign.shards import in_words, locked, shard_folder, shard_name, unfinished
+from mcage.campaign.shards import locked, shard_folder, shard_name, unfinished
 from mcage.campaign.study import ShardTask
 from mcage.errors import UserError
-
-
-def test_words_name_both_ends():
-    assert in_words(range(3, 8)) == "3-7"
-    assert in_words(range(3, 4)) == "3"
-
-
-def test_shards_behind_the_last_instance_do_not_count():
-    assert unfinished(5, [range(2), range(7, 9)]) == [range(2, 5)]
-    assert unfinished(5, [range(2), range(2, 5), range(8, 9)]) == []
-
 
 # Are shards cut so that they take some seconds, and is every instance in exactly one?
 

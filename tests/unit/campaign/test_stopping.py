@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 from campaign_cases import Computer, ExecutorOf, Listener, refused
 from scipy.stats import t
-from sweep_cases import file_content
 
-from mcage.campaign import finished
 from mcage.campaign.executors import MadeShard
 from mcage.campaign.merge import merge
 from mcage.campaign.run import run_campaign
@@ -23,12 +21,11 @@ from mcage.results.reader import read_header
 from mcage.spec import SweepSpec
 from mcage.stats.estimates import Estimate
 from mcage.stats.survival import Precision
-from mcage.studies.sweep.header import SweepHeader, stopping_rule
+from mcage.studies.sweep.header import stopping_rule
 
 MOST = 900
 RULE = StoppingRule(0.047, "spill_rate")
 CAMPAIGN = fake_campaign.campaign(instances=MOST, stopping=RULE)
-LEARNT = {"@stopping", "@stopped", "@campaign"}
 
 
 def half_over_mean(values):
@@ -76,18 +73,6 @@ def test_it_ends_at_the_first_checkpoint_that_is_precise_enough(expected, uninte
     last = f"spill_rate to ±4.7 % in every case with {expected} of at most {MOST} instances; worst:"
     assert listener.said[-1].startswith(last)
     assert read_header(out).stopped == listener.said[-1]
-
-
-@pytest.mark.slow
-def test_it_holds_what_a_plain_campaign_of_as_many_holds(expected, uninterrupted, tmp_path):
-    stopped = tmp_path / "stopped.h5"
-    stopped.write_bytes(uninterrupted)
-    plain = run_campaign(fake_campaign.study(instances=expected), tmp_path / "p.h5", 300)
-    content, expected = (
-        {key: value for key, value in file_content(path).items() if key not in LEARNT}
-        for path in (stopped, plain)
-    )
-    assert content == expected
 
 
 @pytest.mark.parametrize(
@@ -166,18 +151,6 @@ def test_a_shard_that_is_damaged_while_the_campaign_runs(tmp_path):
     assert not out.exists()
 
 
-@pytest.mark.slow
-def test_a_tighter_rule_adds_instances(uninterrupted, tmp_path):
-    out = tmp_path / "r.h5"
-    out.write_bytes(uninterrupted)
-    tighter = fake_campaign.campaign(instances=MOST, stopping=StoppingRule(0.01, "spill_rate"))
-    whole = run_campaign(Study(tighter, fake_campaign.compute), tmp_path / "whole.h5", 1000)
-    computer = Computer()
-    run_campaign(Study(tighter, computer), out, 500)
-    assert min(first for first, _ in computer.ranges) == read_instances(uninterrupted, tmp_path)
-    assert out.read_bytes() == whole.read_bytes()
-
-
 def test_a_rule_that_needs_fewer_instances_than_there_are(uninterrupted, tmp_path):
     out = tmp_path / "r.h5"
     out.write_bytes(uninterrupted)
@@ -204,12 +177,6 @@ def test_a_rule_over_instances_without_one(tmp_path, uninterrupted):
     assert out.read_bytes() == uninterrupted
 
 
-def read_instances(content, folder):
-    path = folder / "content.h5"
-    path.write_bytes(content)
-    return read_header(path).instances
-
-
 def test_shards_of_several_machines(expected, uninterrupted, tmp_path):
     out = tmp_path / "r.h5"
     folder = shard_folder(out)
@@ -225,23 +192,6 @@ def test_shards_of_several_machines(expected, uninterrupted, tmp_path):
     compute(*(range(n, min(n + 60, expected)) for n in range(500, expected, 60)))
     assert merge(out).read_bytes() == uninterrupted
     assert not folder.exists()
-
-
-def test_each_shard_is_read_once_and_for_its_quantity_only(monkeypatch, tmp_path):
-    read = []
-    original = finished.read_shard
-
-    def counted(path, names=None, instances=None):
-        arrays = original(path, names, instances)
-        if instances:
-            read.append((path.name, *arrays))
-        return arrays
-
-    monkeypatch.setattr(finished, "read_shard", counted)
-    run_campaign(Study(CAMPAIGN, Computer()), tmp_path / "r.h5", 100)
-    looked_at_while_running = read[: len(read) // 2]  # the other half while merging
-    assert len(set(looked_at_while_running)) == len(looked_at_while_running) >= 6
-    assert {names for _, *names in map(tuple, read) for names in names} == {"spill_rate"}
 
 
 # ---- what it says ------------------------------------------------------------------------------
@@ -337,7 +287,3 @@ def test_the_rule_of_a_spec():
     assert rule(stopping=asked, faults=alone) == StoppingRule(0.02, "b10_life", 1)
     with pytest.raises(UserError, match=r"stopping.rel_ci = 0.02: 4 slices share each die"):
         rule(stopping=asked, faults={"slices_per_chip": 4, "sigma_die_volts": 0.01})
-
-
-def test_a_campaign_with_a_rule_survives_its_text():
-    assert SweepHeader.from_json(CAMPAIGN.to_json()) == CAMPAIGN

@@ -2,14 +2,9 @@
 
 import json
 import math
-import os
-import pickle
-import subprocess
-import sys
 from dataclasses import replace
 
 import darts
-import numpy as np
 import pytest
 from campaign_cases import Listener
 from command_line import invoke
@@ -46,31 +41,6 @@ def test_it_estimates_pi(finished):
         assert hits.sum() == (results["pi"] * 250).sum()
         assert results.attrs["study"] == "pi by darts"
     assert read_header(finished) == darts.pi_by_darts(INSTANCES).header
-
-
-def paths():
-    return os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-
-
-def test_a_task_travels(tmp_path):
-    """Another process that has the value alone writes the same bytes."""
-    here, there = tmp_path / "here", tmp_path / "there"
-    here.mkdir()
-    there.mkdir()
-    study = darts.pi_by_darts(INSTANCES)
-    (task,) = tasks(study, there, range(5, 20))
-    script = "import pickle, sys; print(pickle.load(sys.stdin.buffer).run())"
-    run = subprocess.run(
-        [sys.executable, "-c", script],
-        input=pickle.dumps(task),
-        capture_output=True,
-        env=paths(),
-        check=True,
-    )
-    assert run.stdout.decode().strip() == str(task.path)
-    (task,) = tasks(study, here, range(5, 20))
-    path = task.run(study)
-    assert path.read_bytes() == (there / path.name).read_bytes()
 
 
 def test_it_stops_when_pi_is_known(tmp_path):
@@ -142,9 +112,3 @@ def test_a_study_that_no_file_can_hold_is_refused(fields, message):
     header = darts.pi_by_darts(INSTANCES).header
     with pytest.raises(ValueError, match=message):
         replace(header, **fields)
-
-
-def test_what_is_summed_does_not_depend_on_the_shards(finished):
-    arrays = darts.pi_by_darts(INSTANCES).compute(0, INSTANCES)
-    with open_results(finished) as results:
-        assert np.array_equal(results["hits"], arrays["hits"])

@@ -2,7 +2,6 @@
 
 import fake_campaign
 import pytest
-from tables import each
 from typer.testing import CliRunner
 
 from mcage.campaign.run import run_campaign
@@ -77,13 +76,3 @@ def test_folders_and_shards(tmp_path):
     assert "11 of 20 instances are in 2 whole shards (0-2, 12-19)" in run.output
     assert "1 shards are damaged: the same command computes them again" in str(run.exception)
     assert str(verify(paths[1]).exception).endswith(": the same command computes it again")
-
-
-@each("content", [b"", b"my notes", b"\x89HDF\r\n\x1a\n" + bytes(400)])
-def test_what_is_no_results_file(content, tmp_path):
-    path = tmp_path / "r.h5"
-    path.write_bytes(content)
-    run = verify(path)
-    assert isinstance(run.exception, UserError)
-    assert "is truncated, or was not written by mcage" in str(run.exception)
-    assert path.read_bytes() == content

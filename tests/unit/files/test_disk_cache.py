@@ -5,15 +5,12 @@ import multiprocessing
 import os
 import pwd
 import random
-import tempfile
 import zlib
 from pathlib import Path
 
-import kept_folders
 import numpy as np
 import pytest
 from mutations import BYTE_MUTATIONS
-from places import ROOT
 
 from mcage.files import disk_cache
 from mcage.files.disk_cache import cache_folder, code_folder, code_folders, kept_on_disk
@@ -326,35 +323,3 @@ def test_processes_share_the_folder(folder):
             assert arrays["number"] == number % 3
             assert np.array_equal(arrays["numbers"], ARRAYS["numbers"])
     assert len(list(folder.iterdir())) == 3
-
-
-def test_what_tests_keep_lies_where_nobody_else_can_write(monkeypatch, tmp_path):
-    """Libraries among it, which are loaded."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    kept_folder = kept_folders.kept_folder.__wrapped__
-    folder = kept_folder("libraries")
-    assert folder == kept_folder("libraries") == tmp_path / f"mcage-libraries-{os.getuid()}"
-    (folder / "kernel.so").touch()
-    assert kept_folder("libraries") == folder
-    folder.chmod(0o777)
-    assert kept_folder("libraries") != folder
-    folder.chmod(0o755)
-    (folder / "kernel.so").chmod(0o666)
-    assert kept_folder("libraries") != folder
-    (folder / "kernel.so").chmod(0o644)
-    moved = folder.rename(tmp_path / "elsewhere")
-    folder.symlink_to(moved)
-    other = kept_folder("libraries")
-    assert other.stat().st_mode & 0o777 == 0o700
-    assert other not in (folder, moved)
-    assert other != kept_folder("libraries")
-
-
-def test_tests_take_the_folder_for_temporary_files_for_nothing_that_they_load():
-    """Its names can be guessed, and made by anybody."""
-    places = [
-        path.name
-        for path in (ROOT / "tests").rglob("*.py")
-        if "gettempdir" in path.read_text() and path != Path(__file__)
-    ]
-    assert places == ["kept_folders.py"]

@@ -13,15 +13,9 @@ from mcage.campaign.run import run_campaign
 from mcage.errors import UserError
 from mcage.report.cases import axes_of, points_of
 from mcage.report.figures import against
-from mcage.report.presentation import Summary
-from mcage.report.tables import PlainConsole, ResultTable, csv_of, latex_of, print_table
 from mcage.results.axes import Axis, along, axis_named, find_point, label_of, labelled
-from mcage.studies.inject.presentation import InjectPresentation
-from mcage.studies.inject.study import InjectHeader
 from mcage.studies.sweep.axes import AXES
 from mcage.studies.sweep.header import SweepHeader
-from mcage.studies.vmin.presentation import VminPresentation
-from mcage.studies.vmin.study import VminHeader
 
 CLOCK = Axis(
     "clock_ghz",
@@ -237,28 +231,3 @@ def test_what_differs_from_file_to_file_is_an_axis_too(tmp_path):
     assert "SRAM cell" not in invoke("show", paths[0], "--wide").stdout
     both = invoke("compare", *paths, *allowed, "--json").stdout
     assert [pair["case"] for pair in json.loads(both)[0]["pairs"]] == ["rrcd turbo common 1 V"]
-
-
-@pytest.mark.parametrize("shown", [VminPresentation(VminHeader), InjectPresentation(InjectHeader)])
-def test_every_study_of_slices_shows_the_axes_that_differ(shown):
-    """As a sweep does: what all cases share stands in the title, and the label in CSV alone."""
-    common = {"environment": "turbo", "scenario": "common", "voltages": "1 V", "needed": 0.5}
-    lines = [
-        Summary(common, case=f"{technique} {guard}", technique=technique, protection=guard)
-        | {"age_years": 0.0, "instances": 4}
-        for technique, guard in (("baseline", "ecp1"), ("rrcd", "secded32"))
-    ]
-    lines = [Summary(line) for line in lines]
-    table = ResultTable("2 cases", "", tuple(shown.named(lines)))
-    headings = {column.key: column.heading for column in table.columns}
-    assert headings["technique"] == "technique"
-    assert headings["protection"] == "protection"
-    assert headings["case"] == ""
-    printed = io.StringIO()
-    print_table(table, PlainConsole(file=printed, width=200))
-    title, *_, last = (line.strip() for line in printed.getvalue().splitlines() if line.strip())
-    assert title.startswith("2 cases, environment turbo, scenario common")
-    assert last.split()[:2] == ["rrcd", "secded32"]
-    first, second = csv.DictReader(io.StringIO(csv_of(table)))
-    assert (first["case"], second["protection"]) == ("baseline ecp1", "secded32")
-    assert r"rrcd & secded32" in latex_of(table)

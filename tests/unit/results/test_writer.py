@@ -59,15 +59,6 @@ def test_xarray_reads_back_what_was_computed_without_a_warning(path):
     assert not any("phony" in str(dim) for dim in results.sizes)
 
 
-def test_cases_and_instances_are_selected_by_name(path):
-    with open_results(path) as results:
-        life = results["life_years"].sel(case="rrcd dvfs common 0.8/0.419 V")
-        assert (life["technique"].item(), life["environment"].item()) == ("rrcd", "dvfs")
-        dvth = results["max_dvth_mv"].sel(transistor="T1", instance=7)
-        assert dvth.shape == (3,)
-        np.testing.assert_array_equal(results["epoch_end_years"], [2, 4, 6, 8, 10])
-
-
 def test_netcdf4_masks_what_comes_after_the_end_of_life(path):
     with netCDF4.Dataset(path) as results:
         faulty = results["epoch_faulty_entries"][:]
@@ -91,12 +82,6 @@ def test_the_header_comes_back_whole(path):
         cause = file["end_cause"].attrs
         meanings = dict(zip(cause["flag_values"], cause["flag_meanings"].split(), strict=True))
     assert meanings == {flag.value: flag.name.lower() for flag in EndCause}
-
-
-def test_one_instance_is_a_sample(tmp_path):
-    write(tmp_path / "one.h5", (1,))
-    with open_results(tmp_path / "one.h5") as results:
-        assert results.sizes["instance"] == 1
 
 
 @contextmanager
@@ -242,10 +227,6 @@ def results(path_of_any_study):
 # ---- CF 1.8 ------------------------------------------------------------------------------------
 
 
-def test_the_file_names_its_conventions(results):
-    assert results.attrs["Conventions"] == "CF-1.8"
-
-
 def test_names_are_those_that_cf_recommends(results):
     names = {*results.variables, *results.dims, *results.attrs}
     names |= {name for variable in results.variables.values() for name in variable.attrs}
@@ -269,21 +250,6 @@ def test_fill_values_have_the_type_of_their_array(results):
             assert np.isnan(fill), name
             assert not is_coordinate, name
         assert not {"missing_value", "scale_factor", "add_offset"} & set(variable.attrs), name
-
-
-def test_flags_are_of_the_type_of_their_array_and_each_has_a_meaning(results):
-    flagged = 0
-    for name, variable in results.variables.items():
-        if "flag_values" not in variable.attrs:
-            assert "flag_meanings" not in variable.attrs, name
-            continue
-        flagged += 1
-        values = np.atleast_1d(variable.attrs["flag_values"])
-        meanings = variable.attrs["flag_meanings"].split(" ")
-        assert values.dtype == variable.dtype, name
-        assert len(values) == len(meanings) == len(set(values)) == len(set(meanings)), name
-        assert all(re.fullmatch(r"[A-Za-z0-9_.+@-]+", word) for word in meanings), name
-    assert flagged == ("end_cause" in results)
 
 
 def test_coordinates_are_there_and_lie_along_their_array(results):
@@ -327,18 +293,6 @@ def test_netcdf_and_hdf5_read_names_dimensions_and_units(path_of_any_study):
                 assert scales == [f"/{dim}" for dim in variable.dimensions], name
             assert variable.units == hdf5[name].attrs["units"], name
             assert variable.shape == hdf5[name].shape, name
-
-
-def test_pandas_has_a_column_for_each_variable(path_of_any_study):
-    with mcage.open_results(path_of_any_study) as results:
-        frame = results.mcage.to_pandas()
-        assert len(frame) % FEW == 0
-        per_instance = [n for n, v in results.data_vars.items() if "instance" in v.dims]
-        over_time = [n for n in per_instance if {"epoch", "age"} & set(results[n].dims)]
-        for name in set(per_instance) - set(over_time):
-            assert [column for column in frame if str(column).startswith(str(name))], name
-        series = results[per_instance[0]].to_series()
-        assert series.index.names[-1] == results[per_instance[0]].dims[-1]
 
 
 # Results files as `open_results` opens them, and as xarray does by itself.
@@ -408,16 +362,3 @@ def test_only_what_is_asked_for_is_read(long_file, monkeypatch):
 def test_parts_are_those_of_xarray(opened_twice, place):
     parts = (results[["max_dvth_mv", "technique"]].isel(place) for results in opened_twice)
     assert next(parts).identical(next(parts))
-
-
-@pytest.mark.slow
-def test_files_that_xarray_writes_are_the_same(opened_twice, tmp_path):
-    _, expected = opened_twice
-    sizes = []
-    for number, results in enumerate(opened_twice):
-        copy = tmp_path / f"{number}.nc"
-        results.to_netcdf(copy, engine="h5netcdf")
-        sizes.append(copy.stat().st_size)
-    with xarray.open_dataset(copy, engine="h5netcdf") as copied:
-        assert copied.identical(expected)
-    assert sizes[0] == pytest.approx(sizes[1], rel=0.01)
