@@ -19,7 +19,7 @@ enum { MANY_BYTES = 4096, KINDS = 8 };
 enum { WRITE, TRUNCATE, FLUSH, NAME, CREATE, REMOVE, LOCK, MEMORY };
 
 static char watched[4096];
-static atomic_int kind = -1, error, for_good, microseconds;
+static atomic_int kind = -1, error, for_good;
 static atomic_long to_fail;
 static atomic_long calls[KINDS];
 
@@ -31,8 +31,6 @@ void failing_calls_arm(const char *folder, int of_kind, long call, int with, int
   for_good = from_then_on;
   kind = of_kind;
 }
-
-void failing_calls_delay(int of_a_write) { microseconds = of_a_write; }
 
 long failing_calls_count(int of_kind) { return calls[of_kind]; }
 
@@ -63,9 +61,7 @@ static int is_below(int descriptor) {
 static void *real(const char *name) { return dlsym(RTLD_NEXT, name); }
 
 static int write_fails(int descriptor) {
-  if (!is_below(descriptor)) return 0;
-  if (microseconds) usleep(microseconds);
-  return fails(WRITE);
+  return is_below(descriptor) && fails(WRITE);
 }
 
 /* A disk that fills up takes a part of the last write. */

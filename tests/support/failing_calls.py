@@ -85,21 +85,20 @@ def nursery_with(library):
     return Nursery(small_campaign, LD_PRELOAD=str(library))
 
 
-def run(nursery, folder, failure=NONE, write_microseconds=0):
+def run(nursery, folder, failure=NONE):
     """Run, or continue, the campaign of a folder."""
-    child = nursery.start(_campaign, folder, *vars(failure).values(), write_microseconds)
+    child = nursery.start(_campaign, folder, *vars(failure).values())
     text = child.words.read()
     code = child.wait()
     return Outcome(**json.loads(text)) if text else Outcome(code, [], {})
 
 
-def _campaign(folder, kind, call, error, from_then_on, write_microseconds):
+def _campaign(folder, kind, call, error, from_then_on):
     warnings.simplefilter("ignore", UserWarning)  # files that cannot be removed
     shim = ctypes.CDLL(None)
     shim.failing_calls_count.restype = ctypes.c_long
     listener = Listener()
     study = fake_campaign.study(instances=8)
-    shim.failing_calls_delay(write_microseconds)
     shim.failing_calls_arm(
         folder.encode(), KINDS.index(kind), ctypes.c_long(call), error, int(from_then_on)
     )

@@ -1,8 +1,8 @@
 """Names that others chose: no markup, no escape sequence and no formula of them takes effect."""
 
-import ast
 import dataclasses
 import io
+import re
 from pathlib import Path
 
 import fake_campaign
@@ -125,20 +125,8 @@ def test_every_table_is_printed_on_a_plain_console():
     allowed = {"report/console.py", "campaign/progress.py"}
     folder = Path(mcage.__file__).parent
     for path in folder.rglob("*.py"):
-        if str(path.relative_to(folder)) in allowed:
-            continue
-        text = path.read_text(encoding="utf-8")
-        if "Console" not in text and "rich.markup" not in text:
-            continue
-        tree = ast.parse(text)
-        called = {
-            node.func.id
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-        }
-        modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-        assert "Console" not in called, path
-        assert "rich.markup" not in modules, path
+        if str(path.relative_to(folder)) not in allowed:
+            assert not re.search(r"\bConsole\(|rich\.markup", path.read_text("utf-8")), path
 
 
 def test_a_plain_console_keeps_line_breaks_and_numbers():

@@ -3,7 +3,6 @@
 import hashlib
 import os
 import random
-import re
 import signal
 import sys
 import threading
@@ -12,19 +11,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from pkgutil import resolve_name
 
-import darts
 import fake_campaign
 import pytest
 from nursery import Nursery, command, hear_signals, small_campaign, small_sweep
 from sweep_cases import small_spec
 
-from mcage.campaign.merge import merge
 from mcage.campaign.progress import Lines
-from mcage.campaign.run import Part, run_campaign
+from mcage.campaign.run import run_campaign
 from mcage.campaign.shards import shard_folder
 from mcage.campaign.study import Study
 from mcage.cli.process import ending_on_signals
-from mcage.errors import UserError
 from mcage.files.atomic import whole_file
 
 SIGNALS = {
@@ -171,33 +167,6 @@ def test_killed_while_merging(moment, nursery, whole, tmp_path):
     assert nursery.start(dying, out, moment).wait() == -9
     assert out.exists() == (moment != "os.link")
     assert_continued(nursery, out, whole)
-
-
-def job_of_darts(out, part):
-    """Compute a part of a campaign, ``K/N``."""
-    study = darts.pi_by_darts(60, seconds_per_shard=0.05)
-    run_campaign(study, Path(out), 3, part=Part.parse(part))
-
-
-@pytest.mark.slow
-def test_an_array_of_four_jobs_of_which_one_is_killed(nursery, tmp_path):
-    """As Slurm runs them, at the same time; the killed one is run again."""
-    out = tmp_path / "pi.h5"
-
-    def in_folder(pattern):
-        return [path for path in shard_folder(out).glob("*") if re.fullmatch(pattern, path.name)]
-
-    array = [nursery.start(job_of_darts, out, f"{number}/4") for number in (1, 2, 3, 4)]
-    wait_until(lambda: in_folder(r"bench-000000030-.*"))
-    array[2].signal(signal.SIGKILL)
-    assert [process.wait() for process in array] == [0, 0, -9, 0]
-    with pytest.raises(UserError, match="instances are missing"):
-        merge(out)
-    assert nursery.start(job_of_darts, out, "3/4").wait() == 0
-    assert not in_folder("bench.*")
-    study = darts.pi_by_darts(60, seconds_per_shard=0.05)
-    assert merge(out).read_bytes() == run_campaign(study, tmp_path / "whole.h5", 60).read_bytes()
-    assert not shard_folder(out).exists()
 
 
 # ---- signals ---------------------------------------------------------------------------------

@@ -4,9 +4,6 @@ import errno
 import fcntl
 import shlex
 import shutil
-from contextlib import redirect_stderr
-from io import StringIO
-from unittest.mock import patch
 
 import fake_campaign
 import h5py
@@ -20,7 +17,6 @@ from mcage.campaign.merge import merge
 from mcage.campaign.run import run_campaign
 from mcage.campaign.shards import LOCK_NAME, shard_folder, shard_name, write_shard
 from mcage.campaign.study import Study
-from mcage.cli.main import main
 from mcage.errors import UserError
 from mcage.report.cases import summarized
 from mcage.results.header import StoppingRule
@@ -276,9 +272,8 @@ def test_chips_of_a_partial_file_are_refused(partial):
 # ---- the command -----------------------------------------------------------------------------
 
 
-def test_the_printed_command_computes_what_is_missing(tmp_path, monkeypatch):
+def test_the_printed_command_computes_what_is_missing(refusal, tmp_path):
     """In the words of the refusal itself: shards beside the file, then shards elsewhere, too."""
-    monkeypatch.chdir(tmp_path)
     spec = HeterogeneitySpec.from_mapping({"instances": 40})
     study = Heterogeneity(spec).study
     whole = run_campaign(study, tmp_path / "whole.h5", 40).read_bytes()
@@ -290,7 +285,7 @@ def test_the_printed_command_computes_what_is_missing(tmp_path, monkeypatch):
             write_shard(folder, study.header, part, arrays)
 
     compute(tmp_path / "o n.h5.shards", range(10), range(20, 25))
-    words = refusal("merge", "o n.h5")
+    words = refusal("merge", "o n.h5").splitlines()
     assert words[0].startswith("error: 25 of 40 instances are missing in o n.h5.shards (the first")
     assert words[1:] == ["mcage gpu heterogeneity 'o n.h5.shards' --out 'o n.h5'"]
     run_line(words[1])
@@ -298,7 +293,7 @@ def test_the_printed_command_computes_what_is_missing(tmp_path, monkeypatch):
 
     compute(tmp_path / "r.h5.shards", range(5, 10))
     compute(tmp_path / "a", range(30, 40))
-    words = refusal("merge", "r.h5", "a")
+    words = refusal("merge", "r.h5", "a").splitlines()
     assert words[1:] == [
         "mcage merge --partial r.h5 a && mcage gpu heterogeneity r.h5 --out r.h5",
     ]
@@ -312,18 +307,6 @@ def test_the_printed_command_computes_what_is_missing(tmp_path, monkeypatch):
     words = run.stderr.splitlines()
     assert words[0] == "PARTIAL: 35 of 40 instances are missing (0-4, 10-39)"
     assert words[1:] == ["mcage gpu heterogeneity p.h5 --out p.h5"]
-
-
-def refusal(*arguments):
-    with pytest.raises(SystemExit) as end, redirect_stderr(StringIO()) as stderr:
-        main_line(arguments)
-    assert end.value.code == 2
-    return stderr.getvalue().splitlines()
-
-
-def main_line(arguments):
-    with patch("sys.argv", ["mcage", *arguments]):
-        main()
 
 
 def run_line(line):

@@ -82,6 +82,15 @@ def test_the_rate_forgets_compiling():
     assert pace.seconds_left == pytest.approx(9960 / 5.0)
 
 
+def test_shards_that_end_together_make_no_burst_of_rate():
+    """Four workers, each with shards of four seconds: four shards in four seconds."""
+    starts = (20.0, 20.1, 20.2, 20.3)
+    reports = sorted((start + 4.0 * turn, 8) for start in starts for turn in range(6))
+    assert pace_of(reports[:4]).per_second == pytest.approx(32 / 20.3)
+    for several in range(12, len(reports) + 1, 4):
+        assert pace_of(reports[:several]).per_second == pytest.approx(8.0)
+
+
 def test_long_shards_in_pairs_make_no_jumps_of_the_time_left():
     """Reports of a real sweep of 36 cases: two shards of 160 s each at a time, after compiling."""
     seconds = (278, 292, 460, 468, 625, 628, 790, 799, 950, 963, 1120, 1125)
@@ -191,13 +200,13 @@ def test_the_file_says_what_progress_shows(folder):
         clock.now += 10.0
         status.advance(2)
     status.died(2)
-    status.say("worker 3 has died")
+    status.say("r\udcff.h5: worker 3 has died")
     status.finish()
     status.enter("computed")
     assert (listener.begin, listener.advanced) == ((20, 4), 8)
-    assert listener.said == ["worker 3 has died"]
+    assert listener.said == ["r\udcff.h5: worker 3 has died"]
     read = RunRecord.read(folder / "status.json")
-    assert (read.done, read.deaths, read.messages) == (12, 2, ["worker 3 has died"])
+    assert (read.done, read.deaths, read.messages) == (12, 2, [r"r\udcff.h5: worker 3 has died"])
     assert read.instances_per_second == pytest.approx(0.2)
     assert read.seconds_left == pytest.approx(40.0)
     assert read.updated == 90.0
