@@ -269,6 +269,20 @@ def test_chips_of_a_partial_file_are_refused(partial):
         summarized(partial, lambda results: summarize_chips(results, 2))
 
 
+@pytest.mark.parametrize(
+    "absent",
+    ["[[3, 4]]", "[[7, 11], [14, 18], [20, 20]]", "[[7, 11], [3, 4]]", '"x"', "[7]", "[[0, 1e9]]"],
+)
+def test_a_forged_list_of_gaps_is_refused(absent, partial):
+    def forged(path):
+        with h5py.File(path, "r+") as file:
+            file.attrs["absent_instances"] = absent
+
+    forge(partial, forged)
+    with pytest.raises(UserError, match="not as mcage writes it"):
+        read_header(partial)
+
+
 # ---- the command -----------------------------------------------------------------------------
 
 
