@@ -99,6 +99,12 @@ def test_again(places, uninterrupted, tmp_path):
     assert not shard_folder(out).exists()
 
 
+def test_places_that_are_named_twice_as_by_a_pattern_of_the_shell(places, uninterrupted, tmp_path):
+    few, first, second = places
+    named = [few, first, tmp_path / "a.h5", second, second, few]
+    assert merge(tmp_path / "r.h5", named).read_bytes() == uninterrupted
+
+
 def test_the_own_folder_and_others(places, uninterrupted, tmp_path):
     few, first, second = places
     out = tmp_path / "r.h5"
