@@ -10,7 +10,6 @@ from tables import each
 
 from mcage.campaign.run import run_campaign
 from mcage.errors import UserError
-from mcage.report.comparison import FileComparison, title_of
 from mcage.results.writer import conforming, write_results
 
 CASES = fake_campaign.CAMPAIGN.cases
@@ -108,22 +107,6 @@ def test_kernels_that_nobody_knows_by_digest_are_no_difference_and_said(folder):
         assert f"{folder / name}: by digest, its kernels are not known" in text
 
 
-def test_of_many_cases_of_one_file_some_are_named():
-    alone = FileComparison(
-        first="a.h5",
-        second="b.h5",
-        study="sweep",
-        instances=(2, 2),
-        seeds=(1, 1),
-        paired=True,
-        differences=[],
-        only_first=list("12345678"),
-        only_second=["9"],
-        pairs=[],
-    )
-    assert title_of([alone]).endswith("only in A: 1, 2, 3, 4, 5, 6, and 2 more\n  only in B: 9")
-
-
 def test_other_epochs_have_no_equal_age(folder, tmp_path):
     """Whatever else differs: fewer epochs, too."""
     edges = fake_campaign.CAMPAIGN.epoch_edges_years
@@ -160,7 +143,6 @@ def test_several_files_stand_in_one_table(folder):
         (("a.h5", "model.h5"), "aging.model .*if this is what you compare: --allow aging.model"),
         (("model.h5", "other.h5", "--allow", "aging"), "have no case in common"),
         (("a.h5",), "name them, too"),
-        (("a.h5", "longer.h5", "--where", "policy=x"), "the keys are case, technique"),
         (("a.h5", "longer.h5", "--csv", "--json"), "give one of them"),
     ],
 )

@@ -191,20 +191,6 @@ def test_a_file_that_appears_meanwhile_stays(hard_links, good, tmp_path, monkeyp
     assert list(tmp_path.iterdir()) == [out]
 
 
-def test_a_file_that_appears_at_the_last_moment_stays(tmp_path):
-    out = tmp_path / "t.json"
-
-    def write_too_late():
-        with whole_file(out) as stream:
-            stream.write(b"{}")
-            out.write_text(PRECIOUS)
-
-    with pytest.raises(UserError, match="there already"):
-        write_too_late()
-    assert out.read_text() == PRECIOUS
-    assert list(tmp_path.iterdir()) == [out]
-
-
 LONG = "x" * 246
 
 
@@ -223,16 +209,6 @@ def test_bad_names_of_results_are_refused_before_the_work(name, message, tmp_pat
     assert message in str(refusal.value)
     assert len(str(refusal.value)) < 400
     assert not list(tmp_path.iterdir())
-
-
-def test_a_path_that_is_too_long_only_for_its_shards(tmp_path):
-    folder = tmp_path
-    while len(str(folder)) < 3900:
-        folder = folder / ("d" * 100)
-        folder.mkdir()
-    out = folder / ("r" * (4090 - len(str(folder))))
-    with pytest.raises(UserError, match="its path has 4091 bytes; at most 3982"):
-        run_campaign(Study(CAMPAIGN, never), out, 7)
 
 
 def test_the_longest_name(good, tmp_path):
@@ -265,15 +241,6 @@ def files(good, tmp_path):
     results.write_bytes(good)
     save_trace(small_trace(), trace)
     return {path: path.read_bytes() for path in (results, trace)}
-
-
-def test_no_option_takes_a_results_file_or_a_trace_for_a_figure(files):
-    results, *_ = files
-    for path in files:
-        refused("its name must end in .png", "faults", "--png", path)
-        refused("its name must end in .png, .pdf or .svg", "show", results, "--figure", path)
-        refused("its name must end in .json, .csv,", "sensitivity", "--out", path)
-    assert {path: path.read_bytes() for path in files} == files
 
 
 def test_what_is_in_a_file_counts_as_well_as_its_name(files, tmp_path):
@@ -343,13 +310,6 @@ def test_standard_output_is_full():
     assert run.stderr == "error: cannot write to standard output: No space left on device\n"
 
 
-@pytest.mark.slow
-def test_standard_output_is_closed():
-    run = process("techniques", preexec_fn=lambda: os.close(1))
-    assert run.returncode == 2
-    assert run.stderr == "error: cannot write to standard output: Bad file descriptor\n"
-
-
 def test_a_closed_output_is_no_place_for_results(tmp_path):
     """A new file gets the first free descriptor, that of standard output; it must not."""
     script = (
@@ -372,11 +332,3 @@ def test_a_reader_that_has_left_is_no_error():
     run = process("techniques", "--json", stdout=writer)
     os.close(writer)
     assert (run.returncode, run.stderr) == (141, "")
-
-
-@pytest.mark.slow
-def test_messages_that_nobody_can_read_stop_nothing():
-    script = "from mcage.cli.main import main; main()"
-    with open("/dev/full", "w") as full:
-        line = [sys.executable, "-c", script, "techniques", "--unknown"]
-        assert subprocess.run(line, stderr=full).returncode == 2

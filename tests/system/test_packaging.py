@@ -132,8 +132,3 @@ def test_the_container_recipe_names_what_the_repository_has(recipe):
     least = re.search(r"(\d)\.(\d+)", project["requires-python"])
     assert len(stages) == 2
     assert all(tuple(map(int, s)) >= tuple(map(int, least.groups())) for s in stages)
-
-
-def test_pages_that_the_recipe_and_the_project_name_exist(recipe):
-    for page in re.findall(r"`mcage docs (\w+)`", recipe):
-        assert (ROOT / "docs" / f"{page}.md").exists()

@@ -103,11 +103,6 @@ def test_the_user_may_turn_an_objective_round(folder):
     assert [o["better"] for o in of["objectives"]] == ["less", "less"]
 
 
-def test_an_axis_that_is_an_objective_has_one_column(folder):
-    head, *_ = pareto(folder, "a.h5", *of("rmst", "vdd_volts"), "--csv").stdout.splitlines()
-    assert head.split(",").count("vdd_volts") == 1
-
-
 def of(*objectives):
     return [word for name in objectives for word in ("--objective", name)]
 
@@ -165,11 +160,6 @@ def test_slices_of_a_chip_are_drawn_together(folder):
     assert "WARNING" not in text
 
 
-def test_a_front_is_the_same_again_and_steadier_with_more_resamples(folder):
-    first, again = (from_json(folder, "same.h5", "--resamples", "300") for _ in range(2))
-    assert first == again
-
-
 @pytest.mark.slow
 @each(
     ("axes", "shown", "left_out"),
@@ -201,7 +191,6 @@ def test_a_figure_shows_the_objectives_that_the_user_names(folder, tmp_path, axe
         (["a.h5", "room.h5"], "--allow registers.lds_rows"),
         (["a.h5", "same.h5"], "both hold the case 'baseline turbo common 1 V'"),
         (["a.h5", "a.h5"], "is named twice"),
-        (["a.h5", "--where", "technique=none"], "nothing has it"),
         (["scenarios.h5"], "share no dies; choose one of them: --where scenario=common"),
         (["a.h5", "--objective", "rmst"], "two objectives or more"),
         (["a.h5", "--objective", "rmst", "--objective", "rmst_years:min"], "is given twice"),
@@ -210,7 +199,6 @@ def test_a_figure_shows_the_objectives_that_the_user_names(folder, tmp_path, axe
         (["a.h5", "--objective", "median_life", "--objective", "area"], "is no mean over"),
         (["a.h5", "--objective", "power", "--objective", "area"], "power_mw:min or power_mw:max"),
         (["a.h5", "--objective", "rmst:best", "--objective", "area"], "min or max is needed"),
-        (["a.h5", "--resamples", "0"], "between 100 and 100000"),
         (["a.h5", "--x", "area"], "--x area: is an axis of the figure that --figure FILE draws"),
         (
             ["a.h5", "--figure", "f.png", "--x", "power"],

@@ -13,7 +13,6 @@ from command_line import invoke
 from mcage.campaign.run import run_campaign
 from mcage.campaign.shards import shard_folder, write_shard
 from mcage.campaign.study import Study
-from mcage.errors import UserError
 from mcage.report.presentation import Summary
 from mcage.report.tables import WIDTH_WITHOUT_TERMINAL, PlainConsole, print_table
 from mcage.spec.cost_constants import load_costs
@@ -99,15 +98,6 @@ def test_a_row_by_hand():
     ]
 
 
-def test_a_median_beyond_the_horizon():
-    inf, nan = math.inf, math.nan
-    assert row(median_life_years=Estimate(inf, inf, inf))[4] == "> 10"
-    assert row(median_life_years=Estimate(inf, 9.5, inf))[4] == "> 10 [9.50, > 10]"
-    assert row(median_life_years=Estimate(9.8, 9.5, inf))[4] == "9.80 [9.50, > 10]"
-    assert row(median_life_years=Estimate(inf, nan, nan))[4] == "> 10"
-    assert row(median_life_years=Estimate(6.0, nan, nan))[4] == "6.00 [–, –]"
-
-
 def test_unknown_intervals_and_values_are_dashes():
     nan = math.nan
     assert row(spill_rate=Estimate(0.0123, nan, nan))[9] == "1.23 ±–"
@@ -121,12 +111,6 @@ def test_rounding_is_no_uncertainty():
         "0.225 ±0"
     )
     assert row(spill_rate=Estimate(0.01, 0.01 - 1e-8, 0.01 + 1e-8))[9] == "1.000000 ±0.000001"
-
-
-def test_headings_name_their_units():
-    heading = printed(summary()).splitlines()
-    assert sum(line.count("[years]") for line in heading) == 2
-    assert sum(line.count("[mV]") for line in heading) == 2
 
 
 def test_scenarios_that_differ_get_a_column_and_one_the_title():
@@ -180,17 +164,6 @@ def test_a_table_without_constants_of_energy_has_no_column_of_it():
     assert "dVth to slowdown: means over" in printed(summary(**unknown))
     dead = summary(worked=0, **unknown)
     assert "energy" in printed(summary(), dead)
-
-
-def test_the_widest_table_is_whole():
-    """In a pipe, with every cause of death: no cell is cut or wrapped."""
-    causes = {name: Estimate(0.225, 0.22, 0.23) for name in summary().end_cause_share}
-    wide = summary(technique="rrcd+rc+rar", end_cause_share=causes)
-    low = summary(scenario="clustered", environment="dvfs", voltages="0.8/0.497 V")
-    shown = printed(wide, Summary(low, technique="rrcd+rc+rar", end_cause_share=causes))
-    assert "…" not in shown
-    every = ", ".join(f"{name} 22.5 %" for name in causes)
-    assert shown.count(every) == 2
 
 
 def test_json_says_what_is_unknown_and_what_lies_beyond_the_horizon():
@@ -286,23 +259,6 @@ def test_the_comparison_is_printed(path):
         assert words in text
     assert "NaN" not in text
     assert "nan" not in text
-
-
-@pytest.mark.parametrize(
-    ("names", "words"),
-    [
-        (("rrcd x", "baseline"), "no case 'rrcd x'; there are 'baseline turbo"),
-        (("baseline", "baseline tur"), "two are needed"),
-    ],
-)
-def test_names_that_mean_no_pair_are_refused(path, names, words):
-    result = shown(path, "--compare", *names)
-    assert isinstance(result.exception, UserError)
-    message = str(result.exception)
-    assert message.startswith(f"{path}: ")
-    assert words in message
-    assert "\n" not in message
-    assert result.stdout == ""
 
 
 def test_causes_add_up_and_end_where_the_table_says(path, arrays):

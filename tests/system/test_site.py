@@ -126,18 +126,6 @@ def test_site(tmp_path):
     assert not [variable.name for variable in variables if f'"pre">{variable.name}<' not in shown]
 
 
-def test_checks_of_the_site_see_what_they_look_for(tmp_path):
-    (tmp_path / "a.html").write_text(
-        '<a href="#here">x</a><a href="b.html">x</a><p id="there">'
-        '<script src="//cdn.x/y.js"></script>'
-        '<link rel="stylesheet" href="https://fonts.x/y.css"><link rel="canonical" href="http://x">'
-    )
-    page = Page(tmp_path / "a.html")
-    assert [is_elsewhere(address) for address in page.fetched] == [True, True]
-    dead = list(dead_links({tmp_path / "a.html": page}, tmp_path))
-    assert dead == ["a.html: #here", "a.html: b.html"]
-
-
 @pytest.mark.slow
 def test_getting_started(command, tmp_path, monkeypatch):
     """Each command of the page, in order and in an empty folder, with few instances.

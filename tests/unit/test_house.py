@@ -223,14 +223,6 @@ def test_imports_of_parts_make_no_circle():
     assert list(TopologicalSorter(graph).static_order())
 
 
-def test_pages_for_contributors_name_files_that_exist():
-    pages = (ROOT / "docs" / "architecture.md", ROOT / "CONTRIBUTING.md")
-    page = "".join(page.read_text(encoding="utf-8") for page in pages)
-    named = set(re.findall(r"`((?:mcage|tests|scripts|kernels)/[\w/.]+)`", page))
-    assert len(named) > 80
-    assert not [name for name in named if not (ROOT / name).exists()]
-
-
 SMALL = {"__main__.py", "cli/main.py", "errors.py"}
 """Entry points, the one error, and where a format of traces is named."""
 
@@ -293,10 +285,6 @@ DOORS = {"cli", "functions", "__init__", "__main__"}
 KNOWN_TO_CORE = {"mcage.analysis.accessor": {"mcage.gpu.exchange", "mcage.gpu.exchange_shares"}}
 """What modules of the core know of wings: `exchanged` is a method of results."""
 
-CORE_SUITES = ("aging", "costs", "engines", "files", "lifetime", "protection", "replays")
-CORE_SUITES += ("soft_errors", "spec", "stats", "techniques", "traces", "variation")
-"""Folders of `tests/unit` whose tests run without any wing."""
-
 
 def wing_of(module):
     """Wing in which a module lies, or what is imported from one; empty for the core."""
@@ -341,41 +329,6 @@ def test_the_core_knows_no_wing():
         for module, sources in known.items()
         for source in sources
     ), known
-
-
-def reached_by(test):
-    """Everything that a file of tests imports from mcage, also through `tests/support`."""
-    seen, left = set(), [test]
-    while left:
-        path = left.pop()
-        if path not in seen:
-            seen.add(path)
-            for node in nodes_of(path):
-                if isinstance(node, ast.ImportFrom) and node.module:
-                    yield from (f"{node.module}.{alias.name}" for alias in node.names)
-                    left += SUPPORT.rglob(f"{node.module.split('.')[-1]}.py")
-                elif isinstance(node, ast.Import):
-                    for alias in node.names:
-                        yield alias.name
-                        left += SUPPORT.rglob(f"{alias.name}.py")
-
-
-SUPPORT = DATA.parent
-
-
-@pytest.mark.slow
-def test_tests_of_the_core_run_without_wings():
-    tests = [
-        test for suite in CORE_SUITES for test in (SUPPORT.parent / "unit" / suite).rglob("*.py")
-    ]
-    assert {test.parent.name for test in tests} >= {*CORE_SUITES}
-    reached = {
-        (test.name, module)
-        for test in tests
-        for module in reached_by(test)
-        if module.startswith("mcage.") and wing_of(module)
-    }
-    assert not reached
 
 
 MACHINERY = {"results", "report", "analysis", "campaign"}

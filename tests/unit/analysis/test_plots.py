@@ -74,13 +74,6 @@ def test_shifts_can_be_drawn_both_ways(results, axes, what, label):
     assert label in words(results.mcage.plot_dvth(what))
 
 
-def test_a_figure_that_a_user_saves_has_fonts_that_journals_accept(results, tmp_path):
-    results.mcage.plot_survival().savefig(tmp_path / "survival.pdf")
-    content = (tmp_path / "survival.pdf").read_bytes()
-    assert b"/CIDFontType2" in content
-    assert b"/Type3" not in content
-
-
 def test_figures_are_of_pyplot_where_it_is_in_use(results, monkeypatch):
     figure = results.mcage.plot_survival()
     assert plt.gcf() is figure
@@ -163,6 +156,7 @@ def test_measures_against_an_axis_have_a_curve_for_each_point_on_the_others(of_v
         (lambda r, a: r.mcage.plot_survival(a), "this figure has 2 panels .turbo common 1 V; dvfs"),
         (lambda r, a: r.mcage.plot_against("vdd"), "No two cases differ in it alone"),
         (lambda r, a: r.mcage.plot_against("age"), "axis age: there is none"),
+        (lambda r, a: r.mcage.plot_against("scenario"), "axis scenario: is one of names"),
         (lambda r, a: r.mcage.plot_against("vdd", "life"), "of = 'life': there is no such measure"),
         (lambda r, a: r.mcage.plot_dvth("all"), "what = 'all': must be one of worst, cells, age"),
         (lambda r, a: r.mcage.plot_pareto(width_mm=4), "width_mm = 4: must be 40 ... 1000 mm"),
@@ -225,14 +219,6 @@ def test_a_figure_of_another_size_keeps_its_words(results, size):
     assert not outside(figure)
 
 
-def test_the_layout_follows_what_a_user_adds(results):
-    """A longer label finds room when the figure is drawn, whatever has been drawn before."""
-    figure = results.mcage.plot_survival()
-    figure.draw_without_rendering()
-    figure.axes[0].set_ylabel("slices that still work\n" * 8)
-    assert not outside(figure)
-
-
 def test_a_figure_has_the_height_that_is_asked_for(results):
     figure = results.mcage.plot_survival(width_mm=85.0, height_mm=120.0)
     assert figure.get_size_inches() == pytest.approx([85 / 25.4, 120 / 25.4])
@@ -259,16 +245,6 @@ def test_labels_may_have_mathematics_and_nothing_else_has_it(results):
     assert BASE in mathematical(page.figure)  # as of --label
     with pytest.raises(mcage.UserError, match="label of rrcd"):
         results.mcage.plot_survival(labels={"rrcd": r"$\nothing{$"})
-
-
-def test_what_a_user_has_set_of_matplotlib_stays(results):
-    with matplotlib.rc_context({"axes.labelsize": 11, "font.family": "serif"}):
-        figure = results.mcage.plot_survival()
-    labels = [axes.xaxis.label for axes in figure.axes]
-    assert {label.get_size() for label in labels} == {11}
-    assert {tuple(label.get_family()) for label in labels} == {("serif",)}
-    usual = results.mcage.plot_survival().axes[0].xaxis.label
-    assert (usual.get_size(), usual.get_family()) == (7, ["DejaVu Sans"])
 
 
 def test_sizes_of_text_follow_the_font_size_of_the_user(results):

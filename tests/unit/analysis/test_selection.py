@@ -288,20 +288,9 @@ def test_what_is_meant_to_differ_is_allowed(results, another):
         results.mcage.outliving(FIRST, FIRST, other, ["agin"])
 
 
-@each(
-    "first, second, message",
-    [
-        (FIRST, "rrcd dvfs common", "are both 'rrcd dvfs common 0.8/0.419 V': two are needed"),
-        (FIRST, "rrcd", "case 'rrcd' may be"),
-        ("argo", FIRST, "no case 'argo'"),
-    ],
-)
-def test_cases_that_are_no_two(results, first, second, message):
-    with pytest.raises(mcage.UserError, match=message):
-        results.mcage.paired(first, second)
-
-
-def test_instances_that_nobody_shares(results):
+def test_cases_and_instances_that_make_no_pair(results):
+    with pytest.raises(mcage.UserError, match=r"are both 'rrcd dvfs .*: two are needed"):
+        results.mcage.paired(FIRST, "rrcd dvfs common")
     first, second = (results.isel(instance=part) for part in ([1, 2], [3]))
     with pytest.raises(mcage.UserError, match="no instance in common"):
         first.mcage.paired(FIRST, SECOND, second)
@@ -355,13 +344,6 @@ def test_moments_are_columns_where_they_are_asked_for(results):
     assert np.array_equal(
         frame[names], values.reshape(3 * INSTANCES, 10).astype("float32"), equal_nan=True
     )
-
-
-def test_a_single_case_has_its_rows(results):
-    frame = results.mcage.case("rrcd dvfs").mcage.to_pandas(["life_years"])
-    whole = results.mcage.to_pandas(["life_years"])
-    expected = whole[whole["case"] == LABELS[2]].reset_index(drop=True)
-    pd.testing.assert_frame_equal(frame, expected, check_dtype=False, check_categorical=False)
 
 
 def test_parts_are_the_same_rows(results):

@@ -17,13 +17,10 @@ from mcage.campaign.run import run_campaign
 from mcage.campaign.study import Study
 from mcage.costs.energy import savings_of_all
 from mcage.engines.interface import fault_free_maps
-from mcage.errors import UserError
 from mcage.lifetime import EndCause
 from mcage.report.cases import years_until_slower
 from mcage.report.figures import distributions
-from mcage.report.figures.canvas import WIDTHS_MM, AbsentFigure, Panel, ReportFigure, Series, Sheet
-from mcage.report.figures.curves import CurveFigure
-from mcage.report.figures.pareto import Cloud
+from mcage.report.figures.canvas import WIDTHS_MM, AbsentFigure, ReportFigure, Sheet
 from mcage.report.folder import figures_of
 from mcage.report.presentation import sheet_of
 from mcage.results.header import Code
@@ -34,7 +31,6 @@ from mcage.studies.gpu_both.study import VARIABLES as BOTH
 from mcage.studies.gpu_both.study import BothHeader
 from mcage.studies.gpu_heterogeneity.spec import HeterogeneitySpec
 from mcage.studies.gpu_heterogeneity.study import Heterogeneity
-from mcage.studies.sweep import figures as sweep_figures
 from mcage.studies.sweep.figures import of_lives, plan_of, replayed_figures
 from mcage.version import running_code
 
@@ -187,13 +183,6 @@ def test_shifts_against_age_are_quantiles_of_those_that_live(drawn, results):
     assert texts[row + 1 : row + 6] == [str(np.count_nonzero(lived)) for lived in alive]
 
 
-def test_numbers_below_an_axis_have_room(results):
-    """The first epochs of a sweep end within months."""
-    close = results.assign_coords(epoch_end_years=("epoch", [0.04, 0.6, 3.2, 6.0, 10.0]))
-    (part,) = sweep_figures._shifts_by_age(close.isel(case=1))
-    assert part.row[0] == (0.6, 3.2, 6.0, 10.0)
-
-
 def test_slowdown_at_death_is_that_of_the_epoch_of_death(drawn, results):
     figure = drawn["slowdown-at-death"]
     place = [panel.title for panel in figure.panels].index("turbo common 1 V: delay")
@@ -328,29 +317,6 @@ def test_savings_of_all_slices_are_known_or_none_is(of_works, of_all):
     np.testing.assert_array_equal(savings_of_all(case), of_all)
 
 
-def test_words_beside_points_lie_apart_in_a_figure_of_any_size():
-    """As many as there is room for: four of six beside the same point."""
-    x, ones = np.array([1.0] * 6 + [2.0]), np.ones(7)
-    words = [f"0.4{place} V" for place in range(7)]
-    series = Series(
-        *("rrcd", x, ones, ones, ones),
-        x_lower=x,
-        x_upper=x,
-        marks=ones > 0,
-        sizes=ones,
-        words=words,
-    )
-    figure = Cloud("pareto", "Cases", "", panels=(Panel("", (series,)),))
-    (page,) = figure.pages(Sheet(180.0, ""))
-    for size in ((7, 4), (3, 3)):
-        page.figure.set_size_inches(size)
-        page.figure.draw_without_rendering()
-        standing = [text for text in page.figure.axes[0].texts if text.stands]
-        assert len(standing) == 5
-        boxes = [text.get_window_extent() for text in standing]
-        assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
-
-
 def test_measures_against_the_voltage(of_voltages, drawn):
     """Slices dead on arrival save nothing: else a voltage at which few work would look best."""
     pages = [figure for name, figure in of_voltages.items() if name.startswith("vdd")]
@@ -405,18 +371,6 @@ def test_what_is_not_known_of_a_curve_is_said(of_unknown_energy):
     assert "energy saving vs. a slice at the same Vdd (%)" not in panels
     assert "no case has a value: energy saving vs. a slice at the same Vdd" in pages[0].caption
     assert "common" not in panels["energy saving of all slices (%)"].alt
-
-
-@pytest.mark.parametrize(
-    ("x", "message"),
-    [("scenario", "axis scenario: is one of names"), ("age", "axis age: there is none")],
-)
-def test_an_axis_that_nothing_can_be_drawn_against_is_refused(of_unknown_energy, x, message):
-    with (
-        open_results(of_unknown_energy) as opened,
-        pytest.raises(UserError, match=message),
-    ):
-        list(figures_of(read_header(of_unknown_energy), opened, x=x))
 
 
 def nobody_works(first, last):
@@ -514,32 +468,6 @@ def test_user_defined_code_and_other_traces_are_not_replayed(swept):
         for figure in replayed(changed, swept).values():
             assert isinstance(figure, AbsentFigure)
             assert reason in figure.reason
-
-
-def rows_of(count, series=()):
-    """A figure of so many panels."""
-    x = np.arange(2.0)
-    panels = (Panel("", tuple(Series(name, x, x) for name in series or ("rrcd",))),) * count
-    return CurveFigure("lives", "Lives", "", "age", "alive", panels, shape="line")
-
-
-def test_a_figure_of_a_column_is_at_most_twice_as_high_as_wide():
-    pages = rows_of(6).pages(Sheet(WIDTHS_MM[0], ""))
-    assert [len(page.panels) for page in pages] == [2, 2, 2]
-    for page in pages:
-        assert page.figure.get_figheight() < 2 * page.figure.get_figwidth()
-
-
-def test_caveats_and_legend_do_not_lie_on_what_is_drawn():
-    sheet = Sheet(WIDTHS_MM[0], "2 instances", ("CAVEAT: " + "an approximate trace " * 12,))
-    (page,) = rows_of(1, ("rrcd", "baseline")).pages(sheet)
-    figure = page.figure
-    figure.draw_without_rendering()
-    (legend,), axes = figure.legends, figure.axes[0].get_tightbbox()
-    title, named = figure._suptitle.get_window_extent(), legend.get_window_extent()
-    assert 0 <= named.y0 < named.y1 <= axes.y0
-    assert axes.y1 <= title.y0 < title.y1 <= figure.bbox.y1
-    assert title.x1 <= figure.bbox.x1
 
 
 # Do figures of whole GPUs and of a study of a user show what their files hold?
@@ -669,19 +597,6 @@ def test_the_table_of_both_levels_speaks_of_gpus_whose_register_files_last():
         assert found[first:] == pytest.approx(values[first:].tolist()), key
 
 
-def test_words_of_both_levels_say_what_each_saves_and_how_long_gpus_live():
-    header = SimpleNamespace(study="gpu-both", holds=8, seed=1, spec_toml="")
-    words = dict(BothPresentation(BothHeader).words(header, results_of_both()).outcomes)
-    first, last = (
-        words[f"{policy} {technique}"]
-        for policy, technique in ((POLICIES[0], TECHNIQUES[0]), (POLICIES[1], TECHNIQUES[1]))
-    )
-    assert "less shift of a cell than" not in first
-    assert "the first policy and technique 75 [75, 75] %" in last  # half by each level
-    assert "half of the GPUs are dead > 10 years" in last
-    assert "margin of" not in last, "a narrow table does not show it either"
-
-
 def test_both_levels():
     figures = pages_of(draw_both(results_of_both()), SHEET)
     assert list(figures) == ["margin-age", "dvth-age", "survival", "causes", "saved", "stress"]
@@ -693,15 +608,6 @@ def test_both_levels():
     assert {name: float(series.x[0]) for name, series in saved.items()} == pytest.approx(
         {"default rrcd": 50.0, "round-robin baseline": 50.0, "round-robin rrcd": 75.0}
     )
-    looks = {
-        (series.label, artist.get_color(), artist.get_marker())
-        for figure in (figures["saved"], figures["margin-age"])
-        for panel in figure.panels
-        for series in panel.series
-        for artist in panel.axes.get_lines()
-        if artist.get_gid() in (f"{series.gid}-marks", series.gid) and artist.get_marker() != "None"
-    }
-    assert len(looks) == 4, "a pair looks the same in all figures"
     assert [panel.title for panel in figures["causes"].panels] == ["cell delay"]
     assert figures["survival"].panels[0].title == "GPU, any cause"
     dead = series_by_label(figures["causes"].panels[0])

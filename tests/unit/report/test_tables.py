@@ -184,22 +184,6 @@ def test_lines_are_sorted_with_the_unknown_last():
             sorted_by(table(), key)
 
 
-def test_a_column_is_found_by_any_name_of_its_quantity():
-    lines = [{"rmst_years": shift} for shift in SHIFTS]
-    rmst = column(lines, "rmst_years", "RMST\n[years]", plus_minus)
-    shown = ResultTable("", "", (names("case", "case", ["a", "b", "c"]), rmst))
-    for key in ("rmst", "mean_life", "life_to_horizon"):
-        assert [cell.text for cell in sorted_by(shown, key).columns[0].cells] == ["c", "a", "b"]
-
-
-def test_tables_that_contradict_themselves_are_refused():
-    single = names("x", "x", ["y"])
-    with pytest.raises(ValueError, match="keys of their own"):
-        ResultTable("", "", (single, single))
-    with pytest.raises(ValueError, match="equally many"):
-        ResultTable("", "", (single, names("z", "z", [])))
-
-
 # Do several files of one case each show and compare as one file of all cases?
 
 DVFS = 2
@@ -362,8 +346,6 @@ def test_the_command_shows_chips(file_of) -> None:
     [
         (["--spare-slices", 2], "only chips have spare slices"),
         (["--slices-per-chip", 8, "--fit"], "give one of them"),
-        (["--slices-per-chip", 8, "--spare-slices", 8], "spare_slices = 8"),
-        (["--slices-per-chip", 0], "slices_per_chip = 0"),
     ],
 )
 def test_options_that_make_no_table_of_chips(file_of, options, message) -> None:
