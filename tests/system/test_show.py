@@ -125,15 +125,10 @@ def test_scenarios_that_differ_get_a_column_and_one_the_title():
 
 
 def test_headings_say_against_which_slice_energy_is_saved():
-    lines = printed(summary(nominal_vdd_volts=1.0)).splitlines()
-    above = next(number for number, line in enumerate(lines) if "lives end by" in line)
-    assert lines[above - 2].split() == ["energy", "saving"] * 3
-    assert lines[above - 1].count("vs. slice at") == 2
-    assert "same Vdd [%]" in lines[above]
-    assert "1 V [%]" in lines[above]
-    words = " ".join(lines)
+    words = " ".join(printed(summary(nominal_vdd_volts=1.0)).splitlines())
+    assert "same Vdd [%]" in words
+    assert "vs. 1 V [%]" in words
     assert "at the same voltages, and at the technology's nominal 1 V; of all slices:" in words
-    assert "vs. 1 V [%]" in lines[above]
     whole = printed(summary(worked=1000, dead_on_arrival=Estimate(0.0, 0.0, 0.01)))
     assert "of all slices" not in whole, "nobody is dead on arrival"
 
@@ -331,6 +326,7 @@ def test_lines_are_selected_and_sorted(path):
     assert cases() == [baseline, turbo, dvfs]
     assert cases("--where", "technique=rrcd", "--where", "vdd<0.5") == [dvfs]
     assert cases("--sort", "environment") == [dvfs, baseline, turbo]
+    assert cases("--sort", "mean_life") == cases("--sort", "rmst_years") != []
     assert cases("--sort=-vdd_volts", "--where", "technique=rrcd") == [turbo, dvfs]
     assert [case["environment"] for case in from_json(path, "--where", "vdd=0.419")] == ["dvfs"]
     refusals = {

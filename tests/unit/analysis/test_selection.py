@@ -36,23 +36,6 @@ def results(path):
         yield results
 
 
-def test_a_sweep_goes_from_its_spec_to_its_results_as_typed(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    spec = mcage.SweepSpec(
-        techniques=["baseline", "rrcd"],
-        environments="turbo",
-        instances=3,
-        workload={"kernels": "ScanLargeArrays", "periods": 1, "generations": 1},
-        life={"epochs": 1},
-    )
-    path = mcage.run_sweep(spec, "r.h5", engine="numpy")
-    with mcage.open_results("r.h5") as results:
-        assert path.samefile("r.h5")
-        assert results.sel(technique="rrcd")["life_years"].shape == (1, 3)
-    with pytest.raises(mcage.UserError, match=r"no/r\.h5"):
-        mcage.run_sweep(spec, "no/r.h5")
-
-
 # ---- parts -------------------------------------------------------------------------------------
 
 

@@ -118,13 +118,6 @@ def test_narrow_tables_say_environments_once_and_wide_ones_in_a_column():
     assert "Too wide" not in wide
 
 
-def test_pipes_have_room_for_any_name():
-    files = names("file", "file", ["x" * 2000, "y", "z"])
-    text = printed(ResultTable("", "", (files, *table().columns)), WIDTH_WITHOUT_TERMINAL)
-    assert f"{'x' * 2000}  a+very+long+name" in text
-    assert "Too wide" not in text
-
-
 def test_what_is_below_is_printed_below():
     other = ResultTable("other title", "other words", (names("x", "x", ["y"]),))
     lines = [line.strip() for line in printed(table(below=(other,)), 200).splitlines()]
