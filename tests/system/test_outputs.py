@@ -191,6 +191,20 @@ def test_a_file_that_appears_meanwhile_stays(hard_links, good, tmp_path, monkeyp
     assert list(tmp_path.iterdir()) == [out]
 
 
+def test_a_file_that_appears_at_the_last_moment_stays(tmp_path):
+    out = tmp_path / "t.json"
+
+    def write_too_late():
+        with whole_file(out) as stream:
+            stream.write(b"{}")
+            out.write_text(PRECIOUS)
+
+    with pytest.raises(UserError, match="there already"):
+        write_too_late()
+    assert out.read_text() == PRECIOUS
+    assert list(tmp_path.iterdir()) == [out]
+
+
 LONG = "x" * 246
 
 
