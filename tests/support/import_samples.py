@@ -9,7 +9,7 @@ import numpy as np
 from mcage.traces import WRITE
 from mcage.tracing.importing.recording import INEXACT, lanes_of
 from mcage.tracing.importing.run import import_traces
-from mcage.tracing.importing.sources import ImportOptions
+from mcage.tracing.importing.sources import ImportOptions, Source
 
 FOLDER = Path(__file__).parents[1] / "samples"
 ORIGINS = ("alloc_work_group", "alloc_wavefront")
@@ -31,6 +31,12 @@ def files_of(name):
         for path in (FOLDER / name).parent.iterdir()
         if path.name.startswith(f"{Path(name).name}.") and path.suffix != ".json"
     )
+
+
+def text_of(name):
+    """Text of a sample of one file."""
+    (path,) = files_of(name)
+    return b"".join(block for _, block in Source(path).blocks(unfinished=True))
 
 
 def assert_same_events(trace, wanted):

@@ -18,9 +18,7 @@ import pytest
 from host_gpu.compiler import host_compiler
 from kernel_resources import compile_kernels, oldest_of_generations
 from sass_widths import UNKNOWN, WIDTHS
-from tables import each
 
-from mcage.errors import UserError
 from mcage.traces.model import READ, WRITE
 from mcage.tracing.importing.recorder import FORMAT
 from mcage.tracing.importing.sass import instruction_of
@@ -165,22 +163,6 @@ def test_what_registers_did_comes_back(tmp_path):
     assert not recording.skipped
 
 
-def changed(folder, change, launches=1):
-    """A recording of which a function has changed the text."""
-    record(folder / "values.mcr", launches)
-    text = (folder / "values.mcr").read_text()
-    assert change(text) != text
-    (folder / "changed.mcr").write_text(change(text))
-    return folder / "changed.mcr"
-
-
-def test_writes_that_lose_their_guard_make_lanes_approximate(tmp_path):
-    old = '"writes":[5],"guard_overwritten":0'
-    odd = changed(tmp_path, lambda text: text.replace(old, old[:-1] + "1"), launches=2)
-    assert "lanes" not in imported(tmp_path / "values.mcr").approximate
-    assert imported(odd).approximate["lanes"].startswith("8 writes of")
-
-
 @pytest.mark.parametrize(
     ("program", "launches", "words"),
     [
@@ -196,21 +178,6 @@ def test_programs_of_several_streams_threads_and_contexts(tmp_path, program, lau
     assert all(f"{what} not recorded" in said for what in words), said
     assert {event["launch"] for event in events} == launches
     assert sorted(found_writes(imported(tmp_path / "values.mcr"))) == sorted(writes_of(events))
-
-
-def test_numbers_of_registers_are_compared_with_those_of_nvbit(tmp_path):
-    old = re.compile(r'("writes":\[2,3\],.*"registers_by_nvbit":)2')
-    said = imported(changed(tmp_path, lambda text: old.sub(r"\g<1>4", text)))
-    assert said.approximate["contents"].endswith("IMAD 4 instead of 2 (6 times)")
-
-
-def test_what_the_table_does_not_know_is_counted(tmp_path):
-    def unknown(text):
-        text = text.replace("STG.E [R2.64], R5", "HGMMA.64x8x16.F32 R2, R5")
-        return re.sub(r'(HGMMA.*"writes_known":)1', r"\g<1>0", text)
-
-    skipped = imported(changed(tmp_path, unknown)).skipped
-    assert skipped["writes of HGMMA, whose registers are not known"][0] == 4
 
 
 def test_cycles_are_those_of_the_sm(tmp_path):
@@ -272,31 +239,6 @@ def test_a_buffer_that_is_too_small(tmp_path):
     lost = [json.loads(line) for line in lines if line.startswith('{"type":"packets"')]
     assert [entry["packets"] for entry in lost] == [0, 0, 0, 0]
     assert all(entry["lost_bytes"] for entry in lost)
-
-
-@each(
-    ("old", "new", "why"),
-    [
-        ("\nP", "\nP0", "no packet"),
-        ('{"type":"launch","launch":0', '{"type":"launch","launch":9', "which has no line"),
-        ('"number":2,', '"number":77,', "has no line"),
-        ('"writes":[0]', '"writes":[9]', "does not write register 0"),
-        ('"writes":[0]', '"writes":["0"]', "must be a number"),
-        ('"grid":[2,2,1]', '"grid":[2,2]', "three sizes"),
-        ('{"type":"launch"', '["type":"launch"', "neither a packet nor"),
-        ("mcage recording 1", "mcage recording 12", "must be 'mcage recording 1'"),
-    ],
-)
-def test_damaged_recordings_are_refused_with_their_line(old, new, why, tmp_path):
-    damaged = changed(tmp_path, lambda text: text.replace(old, new, 1))
-    with pytest.raises(UserError, match=rf"changed.mcr: line \d+: .*{re.escape(why)}"):
-        imported(damaged)
-
-
-def test_a_recording_that_was_cut(tmp_path):
-    recording = imported(changed(tmp_path, lambda text: text[: len(text) // 2]))
-    assert "the end: the recording is not complete" in recording.skipped
-    assert recording.windows
 
 
 # ------------------------------------------------------------------------------ what SASS writes

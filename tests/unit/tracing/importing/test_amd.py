@@ -5,8 +5,7 @@ import re
 from contextlib import suppress
 
 import pytest
-import zstandard
-from import_samples import FOLDER, facts_of_windows, files_of, imported
+from import_samples import facts_of_windows, imported, text_of
 from multi2sim_text import multi2sim_files, timing_of
 from small_traces import small_trace
 from tables import each
@@ -14,13 +13,12 @@ from tables import each
 from mcage.errors import UserError
 from mcage.traces import READ, WRITE
 from mcage.tracing.importing.mgpusim import instruction_of
-from mcage.tracing.importing.sources import Source
 
 SUMMARY = "================ Initialization Summary ================\n"
 TIMES = 'si.init version="1.1" num_compute_units=1\n'
 
 
-def text_of(*blocks):
+def isa_text(*blocks):
     """Blocks of an instruction and its effects."""
     lines = (
         f" {code:40s} // {8 * n:08X}: 7E040200\n{effects}\n\n"
@@ -38,7 +36,7 @@ def import_text(folder, text, timing=None):
 
 def writes_of(folder, *blocks):
     """Register, lanes and values of each write."""
-    ((_, made),) = import_text(folder, text_of(*blocks)).slices
+    ((_, made),) = import_text(folder, isa_text(*blocks)).slices
     trace = made.trace
     return [
         (int(trace.reg[row]), int(trace.exec_mask[row]), trace.values[trace.value[row]].tolist())
@@ -80,7 +78,7 @@ def test_every_spelling_of_registers_and_values(tmp_path, code, effects, wanted)
 
 def test_a_value_of_64_bits_that_is_none_is_no_zero(tmp_path):
     blocks = [("v_mov_b32 v3, s1", "t0: V3<=(7) "), ("v_cvt_i64 v[3:4], v1", "t0: V[3:+1]<=(1x) ")]
-    result = import_text(tmp_path, text_of(*blocks))
+    result = import_text(tmp_path, isa_text(*blocks))
     ((_, made),) = result.slices
     assert sum(made.trace.kind == WRITE) == 1
     assert result.recording.skipped == {"effects that are damaged": [1, "run.txt", 6]}
@@ -90,12 +88,6 @@ def test_lanes_are_work_items_of_the_wavefront(tmp_path):
     effects = "t65: V1<=(5) t127: V1<=(6) "
     ((register, lanes, values),) = writes_of(tmp_path, ("v_mov_b32 v1, v2", effects))
     assert (register, lanes, values[1], values[63]) == (1, 1 << 1 | 1 << 63, 5, 6)
-
-
-def test_floats_make_a_trace_approximate(tmp_path):
-    result = import_text(tmp_path, text_of(("v_mul_f32 v2, v3, v2", "t0: V2<=(1.5f) (1f*1f)")))
-    assert result.recording.approximate["contents"].startswith("1 writes were printed as floats")
-    assert result.facts()["windows"][0]["exact_writes"] == 0
 
 
 def test_what_looks_like_a_write_and_is_none_is_none(tmp_path):
@@ -112,7 +104,7 @@ def test_what_looks_like_a_write_and_is_none_is_none(tmp_path):
 
 
 def test_writes_that_the_text_does_not_show_are_counted(tmp_path):
-    text = text_of(
+    text = isa_text(
         ("v_mov_b32 v1, 1", "t0: V1<=(1) "),
         ("v_rcp_f64 v[2:3], v[4:5]", "t0: S[2]<=(1f) "),
         ("v_lshl_b64 v[2:3], v[4:5], v[6:7]", ""),
@@ -156,7 +148,7 @@ PRINT_LANES = [
 def test_lanes_that_are_printed_belong_to_the_wavefront_that_was_fetched(
     tmp_path, code, effects, written, read
 ):
-    text = text_of(("v_mov_b32 v0, 1", f"t{64 * 40}: V0<=(1) "), (code, effects))
+    text = isa_text(("v_mov_b32 v0, 1", f"t{64 * 40}: V0<=(1) "), (code, effects))
     asm = code.split()[0].upper()
     result = import_text(tmp_path, text, timing("V_MOV_B32", f"{asm}_VOP3a", wavefront=40))
     (window,) = result.facts()["windows"]
@@ -174,7 +166,7 @@ def test_lanes_that_are_printed_belong_to_the_wavefront_that_was_fetched(
 
 
 def test_a_block_that_the_timing_lacks_belongs_to_no_wavefront_where_it_prints_lanes(tmp_path):
-    text = text_of(("v_mov_b32 v0, 1", f"t{64 * 40}: V0<=(1) "), PRINT_LANES[0][:2])
+    text = isa_text(("v_mov_b32 v0, 1", f"t{64 * 40}: V0<=(1) "), PRINT_LANES[0][:2])
     result = import_text(tmp_path, text * 40, timing_of(text * 39))
     why = "instructions that print lanes: the text does not name their wavefront"
     assert result.recording.skipped[why][0] == 1
@@ -210,7 +202,7 @@ def blocks_of(names):
 
 @pytest.mark.parametrize("skipped", [(), (1,), (0, 2)])
 def test_blocks_without_timing_take_the_time_of_the_one_before(tmp_path, skipped):
-    result = import_text(tmp_path, text_of(*blocks_of(NAMES)), timing(*NAMES, skipped=skipped))
+    result = import_text(tmp_path, isa_text(*blocks_of(NAMES)), timing(*NAMES, skipped=skipped))
     ((name, made),) = result.slices
     assert name == "run.cu2.simd3.h5"
     trace = made.trace
@@ -229,7 +221,7 @@ def test_blocks_without_timing_take_the_time_of_the_one_before(tmp_path, skipped
 
 def test_the_line_after_a_branch_begins_with_a_space(tmp_path):
     names = ["V_MOV_B32", "S_CBRANCH_VCCZ", "V_ADD_I32", "S_CBRANCH_VCCZ"]
-    result = import_text(tmp_path, text_of(*blocks_of(names)), timing(*names))
+    result = import_text(tmp_path, isa_text(*blocks_of(names)), timing(*names))
     ((_, made),) = result.slices
     trace = made.trace
     assert trace.cycle[trace.kind == WRITE].tolist() == [14, 34]
@@ -240,8 +232,8 @@ def test_launches_begin_where_the_text_says(tmp_path):
     """Even where a work-group of the launch before has not left."""
     times, more = timing("V_MOV_B32"), timing("V_MOV_B32", wavefront=1)
     times = times.replace("si.unmap_wg", "si.map_wg") + more.removeprefix(TIMES)
-    text = text_of(("v_mov_b32 v0, 1", "t0: V0<=(1) "))
-    text += text_of(("v_mov_b32 v0, 1", "t64: V0<=(1) "))
+    text = isa_text(("v_mov_b32 v0, 1", "t0: V0<=(1) "))
+    text += isa_text(("v_mov_b32 v0, 1", "t64: V0<=(1) "))
     windows = import_text(tmp_path, text, times).facts()["windows"]
     assert [(window["launch"], window["wavefront"]) for window in windows] == [(0, 0), (1, 1)]
 
@@ -258,20 +250,20 @@ def test_launches_begin_where_the_text_says(tmp_path):
 )
 def test_files_that_do_not_belong_together_are_refused(tmp_path, text, times, message):
     with pytest.raises(UserError, match=message):
-        import_text(tmp_path, text_of(*blocks_of(text)), timing(*times))
+        import_text(tmp_path, isa_text(*blocks_of(text)), timing(*times))
     assert not list(tmp_path.glob("*.h5"))
 
 
 def test_instructions_that_the_text_lacks_at_its_end_are_counted(tmp_path):
     """Two of 80: few enough for the import."""
-    text = text_of(*blocks_of(NAMES[:-2]))
+    text = isa_text(*blocks_of(NAMES[:-2]))
     result = import_text(tmp_path, text, timing(*NAMES))
     why = "instructions of the timing trace that the text lacks at its end"
     assert result.recording.skipped == {why: [2, "run.txt", text.count("\n")]}
 
 
 def test_a_text_that_begins_within_a_launch_has_no_timing(tmp_path):
-    text = text_of(*blocks_of(NAMES)).removeprefix(SUMMARY)
+    text = isa_text(*blocks_of(NAMES)).removeprefix(SUMMARY)
     with pytest.raises(UserError, match=r"run\.txt: line 2: the text begins within a launch"):
         import_text(tmp_path, text, timing(*NAMES))
 
@@ -292,27 +284,19 @@ def test_no_window_is_another_where_a_line_is_lost(tmp_path, number):
         )
 
 
-@pytest.mark.parametrize("content", [timing("V_MOV_B32"), text_of(*blocks_of(NAMES))])
-def test_one_of_the_two_files_alone_is_refused(tmp_path, content):
-    (tmp_path / "run").write_text(content)
-    with pytest.raises(UserError, match="an import takes one ISA text and the file of --trace"):
-        imported([tmp_path / "run"], tmp_path)
-
-
 # The importer of MGPUSim's ``-debug-isa``.
 
 NAME = "isa_GPU[1].CU1.debug"
 
 
-def lines_of(name="mgpusim/isa_GPU[1].CU1"):
-    (path,) = files_of(name)
-    return [line for _, line in Source(path).lines(unfinished=True)]
+def lines_of():
+    return text_of("mgpusim/isa_GPU[1].CU1").splitlines()
 
 
-def facts(tmp_path, lines, name=NAME, end=b"\n"):
+def facts(tmp_path, lines):
     """Facts of the windows of a file."""
-    (tmp_path / name).write_bytes(end.join([*lines, b""]))
-    result = imported([tmp_path / name], tmp_path / "out")
+    (tmp_path / NAME).write_bytes(b"\n".join([*lines, b""]))
+    result = imported([tmp_path / NAME], tmp_path / "out")
     return result.facts() | {"windows": facts_of_windows(result)}
 
 
@@ -325,10 +309,9 @@ def test_a_file_whose_end_is_missing(tmp_path):
     assert 0 < part["windows"][0]["writes"] < whole["windows"][0]["writes"]
 
 
-def test_crlf_and_other_forms(tmp_path):
+def test_json_may_be_spaced(tmp_path):
     lines = lines_of()
     whole = facts(tmp_path, lines)["windows"]
-    assert facts(tmp_path, lines, end=b"\r\n")["windows"] == whole
     spaced = [
         b", " + json.dumps(json.loads(line.lstrip(b","))).encode() if b"{" in line else line
         for line in lines
@@ -399,25 +382,6 @@ def test_v255_is_a_register_as_all_others(tmp_path):
     assert not result["skipped"]
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "reason"),
-    [
-        (b'"wg":[0,0,0]', b'"wg":[0,0]', "records without work-group"),
-        (b'"VGPRs":[[', b'"VGPRs":[[9,', "registers that cannot be read"),
-        (b"],[", b"],[1],[", "records with another number of registers"),
-        (b'"EXECLo":', b'"EXECLo":-', "records without work-group, wavefront, EXEC"),
-        (b"{", b"", "lines that are no JSON object"),
-    ],
-)
-def test_damaged_records_are_left_out_and_counted(old, new, reason, tmp_path):
-    lines = lines_of()
-    assert old in lines[50]
-    lines[50] = lines[50].replace(old, new, 1)
-    skipped = facts(tmp_path, lines)["skipped"]
-    (counted,) = [entry for why, entry in skipped.items() if why.startswith(reason)]
-    assert counted["first"] == f"{NAME}: line 51"
-
-
 # gem5's log as it may also look: other flags, other output between the lines, damage.
 
 LONG_NAME = b"warn: slow kernel " + b"x<" * 2500
@@ -426,8 +390,7 @@ LINE = re.compile(rb"(?m)^(\d+): (system\S+|global): (.*)$")
 
 @pytest.fixture(scope="module")
 def text():
-    packed = (FOLDER / "gem5" / "reduction-vrf-only.txt.zst").read_bytes()
-    return zstandard.ZstdDecompressor().decompressobj().decompress(packed)
+    return text_of("gem5/reduction-vrf-only")
 
 
 def gem5_facts(text, folder, **options):
@@ -444,7 +407,6 @@ def windows(text, tmp_path_factory):
 @pytest.mark.parametrize(
     "change",
     [
-        lambda text: text.replace(b"\n", b"\r\n"),
         lambda text: LINE.sub(rb"\1: GPUVRF: \2: \3", text),
         lambda text: LINE.sub(rb"   \1: \2: \3", text),
         lambda text: b"gem5 Simulator System.\n" + text + b"Exiting @ tick 12\n",
@@ -493,13 +455,3 @@ def test_without_ticks_only_the_order_is_known(text, windows, tmp_path):
     found = gem5_facts(LINE.sub(rb"\2: \3", text), tmp_path)
     assert found["approximate"] == {"time": "only the order is known"}
     assert [window["digest"] for window in found["windows"]] == [w["digest"] for w in windows]
-
-
-def test_lines_that_say_nothing_whole_are_counted(text, tmp_path):
-    damaged = text.replace(b"v[1][5] = 0x100", b"v[1][5] = 0x1zz", 1)
-    assert gem5_facts(damaged, tmp_path)["skipped"] == {
-        "accesses whose lanes are of another register, or damaged": {
-            "records": 1,
-            "first": "log.txt: line 9",
-        }
-    }

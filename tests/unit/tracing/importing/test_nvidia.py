@@ -6,7 +6,7 @@ import re
 
 import pytest
 from cutracer_text import Program, old_version
-from import_samples import FOLDER, counted, expected, files_of, imported
+from import_samples import FOLDER, counted, expected, files_of, imported, text_of
 from sass_widths import UNKNOWN, WIDTHS
 from tables import each
 
@@ -19,12 +19,6 @@ from mcage.tracing.importing.sources import ImportOptions, Source
 NEVER_SHOWN = nvbit.NEVER_SHOWN
 BYTE_LOADS = {"cutracer/reduction-after": 6}
 """Writes of loads whose contents no later record shows; the reference gives up all such loads."""
-
-
-def text_of(name):
-    """Text of a sample."""
-    (path,) = files_of(name)
-    return b"".join(block for _, block in Source(path).blocks(unfinished=True))
 
 
 def read(tmp_path, content, module=nvbit, name="log.txt", **options):
@@ -100,12 +94,6 @@ def test_lanes_and_time_make_a_trace_approximate(tmp_path):
     recording = read(tmp_path, text_of("nvbit/scanlargearrays-two-kernels"))
     assert set(recording.approximate) == {"lanes", "time"}
     assert re.search(r"\d+\.\d% of them read 0", recording.approximate["lanes"])
-
-
-def test_sms_are_told_apart_by_slots(tmp_path):
-    recording = imported(files_of("nvbit/matrixtranspose-two-sms"), tmp_path).recording
-    places = {(w.place.unit, w.place.part) for w in recording.windows}
-    assert places == {(sm, part) for sm in (0, 1) for part in range(4)}
 
 
 def test_a_kernels_line_comes_before_the_last_records_of_the_one_before(tmp_path):
@@ -207,11 +195,9 @@ def test_a_slice_without_writes_is_no_trace(tmp_path):
 # -------------------------------------------------------------------- what lies between records
 
 
-def test_lines_of_windows(tmp_path):
-    """CRLF, and other output before records and between lines."""
+def test_other_output_between_lines(tmp_path):
     content = text_of("nvbit/matrixtranspose-two-sms")
     plain = read(tmp_path, content)
-    assert counted(read(tmp_path, content.replace(b"\n", b"\r\n"))) == counted(plain)
     lines = content.split(b"\n")
     mixed = b"\n".join(
         b"iteration %d" % n + b"\n" + (b"progress..." + line if line[:3] == b"CTA" else line)
@@ -220,15 +206,6 @@ def test_lines_of_windows(tmp_path):
         for n, line in enumerate(lines)
     )
     assert counted(read(tmp_path, mixed)) == counted(plain)
-
-
-def test_other_output_inside_a_row(tmp_path):
-    """That row is unknown; all other rows count."""
-    content = text_of("nvbit/matrixtranspose-two-sms")
-    damaged = content.replace(b"Reg0_T7: 0x", b"Reg0_T7: hello 0x", 3)
-    recording = read(tmp_path, damaged)
-    assert recording.skipped["rows that other output has damaged"][:2] == [3, "log.txt"]
-    assert len(recording.windows) == 16
 
 
 def test_names_of_kilobytes(tmp_path):
@@ -397,27 +374,6 @@ def test_a_null_byte_for_a_brace_and_lines_that_are_no_json(tmp_path):
         "mem_addr_trace records, which hold no registers": [1, "log.txt", 10],
         "lines that are no JSON object": [1, "log.txt", 13],
     }
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "why"),
-    [
-        (b'"regs_indices":[0]', b'"regs_indices":[0,]', "lines that are no JSON object"),
-        (b'"regs_indices":[0]', b'"regs_indices":[0,1]', "records whose rows do not fit"),
-        (b'"regs_indices":[0]', b'"regs_indices":["0"]', "records whose rows do not fit"),
-        (b'"regs":[[0,', b'"regs":[[4294967296,', "records whose rows do not fit"),
-        (b'"opcode_id":0', b'"opcode_id":999', "records whose instruction is not known"),
-        (b'"cta":[0,0,0]', b'"cta":[0,0]', "records without CTA or warp"),
-        (b'"warp":0', b'"warp":-1', "records without CTA or warp"),
-    ],
-)
-def test_damaged_records_are_counted_with_their_line(old, new, why, tmp_path):
-    first, second, rest = text_of("cutracer/matrixtranspose-after").split(b"\n", 2)
-    assert old in second
-    content = b"\n".join([first, second.replace(old, new, 1), rest])
-    skipped = read(tmp_path, content, cutracer, values="after").skipped
-    (place,) = [where for reason, where in skipped.items() if reason.startswith(why)]
-    assert place[1:] == ["log.txt", 2]
 
 
 def test_keys_in_another_order_take_the_slow_way(tmp_path):

@@ -10,7 +10,8 @@ import sys
 import numpy as np
 import pytest
 import zstandard
-from import_samples import NAMES, counted, expected, facts_of_windows, files_of, imported
+from import_samples import NAMES, counted, expected, facts_of_windows, files_of, imported, text_of
+from tables import each
 
 from mcage.errors import UserError
 from mcage.geometry import CDNA2, GCN, HOPPER, NVIDIA, RDNA3
@@ -365,3 +366,91 @@ def before_any_write(trace):
     first_write = dict(zip(known.tolist(), writes[first].tolist(), strict=True))
     (reads,) = np.nonzero(trace.kind == READ)
     return sum(first_write.get(registers[row], row + 1) > row for row in reads.tolist())
+
+
+# The same samples, damaged in a line.
+
+
+def facts_of_changed(name, change, folder):
+    """Facts of an import of a sample whose text a function has changed; the file of it."""
+    path = folder / files_of(name)[0].stem
+    text = text_of(name)
+    path.write_bytes(change(text))
+    assert path.read_bytes() != text
+    values = expected(name).get("values", "before")
+    return imported([path], folder / "out", values=values).facts(), path
+
+
+GEM5, NVBIT = "gem5/reduction-vrf-only", "nvbit/matrixtranspose-two-sms"
+MGPUSIM, CUTRACER = "mgpusim/isa_GPU[1].CU1", "cutracer/matrixtranspose-after"
+
+
+@each(
+    ("name", "number", "old", "new", "why"),
+    [
+        (GEM5, 9, b"v[1][5] = 0x100", b"v[1][5] = 0x1zz", "accesses whose lanes are of another"),
+        (NVBIT, 14, b"Reg0_T7: 0x", b"Reg0_T7: hello 0x", "rows that other output has damaged"),
+        (MGPUSIM, 51, b'"wg":[0,0,0]', b'"wg":[0,0]', "records without work-group"),
+        (MGPUSIM, 51, b'"VGPRs":[[', b'"VGPRs":[[9,', "registers that cannot be read"),
+        (MGPUSIM, 51, b"],[", b"],[1],[", "records with another number of registers"),
+        (MGPUSIM, 51, b'"EXECLo":', b'"EXECLo":-', "records without work-group, wavefront, EXEC"),
+        (MGPUSIM, 51, b"{", b"", "lines that are no JSON object"),
+        (CUTRACER, 2, b'"regs_indices":[0]', b'"regs_indices":[0,]', "lines that are no JSON"),
+        (CUTRACER, 2, b'"regs_indices":[0]', b'"regs_indices":[0,1]', "records whose rows do not"),
+        (CUTRACER, 2, b'"regs_indices":[0]', b'"regs_indices":["0"]', "records whose rows do not"),
+        (CUTRACER, 2, b'"regs":[[0,', b'"regs":[[4294967296,', "records whose rows do not fit"),
+        (CUTRACER, 2, b'"opcode_id":0', b'"opcode_id":999', "records whose instruction is not"),
+        (CUTRACER, 2, b'"cta":[0,0,0]', b'"cta":[0,0]', "records without CTA or warp"),
+        (CUTRACER, 2, b'"warp":0', b'"warp":-1', "records without CTA or warp"),
+    ],
+)
+def test_damaged_records_are_left_out_and_counted_with_their_line(
+    tmp_path, name, number, old, new, why
+):
+    def change(text):
+        lines = text.splitlines(keepends=True)
+        rest = b"".join(lines[number - 1 :])
+        return b"".join(lines[: number - 1]) + rest.replace(old, new, 1)
+
+    facts, path = facts_of_changed(name, change, tmp_path)
+    (counted,) = [entry for reason, entry in facts["skipped"].items() if reason.startswith(why)]
+    assert counted == {"records": 1, "first": f"{path.name}: line {number}"}
+
+
+@each(
+    ("old", "new", "why"),
+    [
+        (b"\nP", b"\nP0", "no packet"),
+        (b'{"type":"launch","launch":0', b'{"type":"launch","launch":9', "which has no line"),
+        (b'"number":2,', b'"number":77,', "has no line"),
+        (b'"writes":[0]', b'"writes":[9]', "does not write register 0"),
+        (b'"writes":[0]', b'"writes":["0"]', "must be a number"),
+        (b'"grid":[2,2,1]', b'"grid":[2,2]', "three sizes"),
+        (b'{"type":"launch"', b'["type":"launch"', "neither a packet nor"),
+        (b"mcage recording 1", b"mcage recording 12", "must be 'mcage recording 1'"),
+    ],
+)
+def test_damaged_recordings_are_refused_with_their_line(tmp_path, old, new, why):
+    with pytest.raises(UserError, match=rf"simulated.mcr: line \d+: .*{re.escape(why)}"):
+        facts_of_changed("recorder/simulated", lambda text: text.replace(old, new, 1), tmp_path)
+
+
+@each(
+    ("pattern", "new", "words"),
+    [
+        (rb"(?s)(.{9000}).*", rb"\1", "the end: the recording is not complete"),
+        (rb'("writes":\[5\],"guard_overwritten":)0', rb"\g<1>1", "writes of instructions that ov"),
+        (rb'("writes":\[2,3\],.*nvbit":)2', rb"\g<1>4", "IMAD 4 instead of 2 (6 times)"),
+        (
+            rb'STG.E (.*"writes_known":)1',
+            rb"HGMMA.64x8x16.F32 R2, \g<1>0",
+            "writes of HGMMA",
+        ),
+    ],
+)
+def test_what_a_recording_says_of_itself(tmp_path, pattern, new, words):
+    facts, path = facts_of_changed(
+        "recorder/simulated", lambda text: re.sub(pattern, new, text), tmp_path
+    )
+    assert words in json.dumps(facts)
+    assert words not in json.dumps(imported(files_of("recorder/simulated"), path.parent).facts())
