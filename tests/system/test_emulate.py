@@ -12,19 +12,16 @@ from pathlib import Path
 import check_triton_versions
 import numpy as np
 import pytest
-import typer.main
 from amd_tools import needs_clang, needs_library, needs_objdump
 from gpu_samples import PROCESSORS, SAMPLES
 from record_modern_kernels import recorded_on
 from tables import each
 
-from mcage.cli.app import app
 from mcage.errors import UserError
 from mcage.geometry import preset
-from mcage.spec.keys import option_keys
 from mcage.traces import WRITE, load_trace
 from mcage.traces.library import bundled_trace
-from mcage.tracing.emulation import code_object, compilers, waves
+from mcage.tracing.emulation import code_object, compilers
 from mcage.tracing.emulation.emulate import GEOMETRIES
 from mcage.tracing.emulation.program import Program
 from mcage.tracing.emulation.record import record_kernel
@@ -54,24 +51,6 @@ def said_of(refusal, tmp_path):
         return refusal(*RUN, *options)
 
     return said
-
-
-def test_emulate_and_inject_have_the_same_options():
-    """A kernel is asked for by one record; the tolerance of injections is another one."""
-    of_emulate, of_inject = (options_of(*words) for words in (("trace", "emulate"), ("inject",)))
-    of_program = {key.flag: key.help for key in option_keys(Program)}
-    assert {"--arch", "--args", "--entry", "--inputs", "--flags"} < of_program.keys()
-    for flag, words in of_program.items():
-        assert of_emulate[flag] == of_inject[flag]
-        assert of_emulate[flag].startswith(words)
-    assert not {"--kernel", "--seed"} & of_emulate.keys()
-
-
-def options_of(*words):
-    command = typer.main.get_command(app)
-    for word in words:
-        command = command.commands[word]
-    return {flag: option.help for option in command.params for flag in option.opts[:1]}
 
 
 def of_sample(arch="gfx90a", kernel="saxpy"):
@@ -392,18 +371,6 @@ def test_a_kernel_without_arguments_that_does_nothing(refusal, tmp_path):
     assert said == "error: k.cl: the recorded waves write no register\n"
 
 
-@pytest.mark.slow
-@needs_clang
-def test_arguments_by_value_as_text(command, tmp_path):
-    """A number of a typedef is a float, a vector an array, None a null pointer."""
-    (tmp_path / "k.cl").write_text(PASSED)
-    np.save(tmp_path / "p.npy", np.array((2.0, 50), [("factor", "f4"), ("count", "i4")]))
-    text = "x=f32[64] none=None p=@p.npy v=f32[4]~index a=3 y=f32[64]"
-    (tmp_path / "c.py").write_text("def expected(**of):\n    return {'y': [0] * 50 + [3] * 14}\n")
-    run = ("trace", "emulate", "k.cl", "--arch", "gfx90a", "--grid", "1", "--block", "64")
-    assert command(*run, "--check", "c.py", "--args", text, "--out", "t.h5")[::2] == (0, "")
-
-
 ARITHMETIC = """
 __kernel void f(__global const float *x, __global float *guarded, __global float *compensated,
                 __global float *rounded, __global float *small, __global float *quotient,
@@ -636,18 +603,6 @@ def test_times_of_compilers_that_are_refused(said_of, monkeypatch, text):
     monkeypatch.setenv("MCAGE_COMPILER_SECONDS", text)
     said = said_of(SAXPY)
     assert said == f"error: MCAGE_COMPILER_SECONDS is '{text}', must be 1 ... 999999 seconds\n"
-
-
-@needs_objdump
-def test_a_long_run_says_how_far_it_is(command, monkeypatch):
-    assert command(*of_sample())[2] == ""
-    monkeypatch.setattr(waves, "_SECONDS_BETWEEN_LINES", 0.0)
-    code, _, said = command(*changed(of_sample(), out="u.h5"))
-    assert code == 0
-    told = [int(line.split()[1].replace(",", "")) for line in said.splitlines()]
-    assert told == sorted(told)
-    assert len(told) > 3
-    assert said.endswith(" wave instructions, of at most 20,000,000\n")
 
 
 def test_a_file_of_inputs_prints_beside_the_results(command, tmp_path):

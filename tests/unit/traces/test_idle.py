@@ -1,8 +1,6 @@
 """Idle time in which a slice holds: against the oracle, and by hand."""
 
-import sys
 import warnings
-from contextlib import suppress
 from dataclasses import replace
 from typing import get_args
 
@@ -14,7 +12,6 @@ from hypothesis import strategies as st
 from tables import each
 from trace_strategies import ALL_LANES, alloc, pattern, read, release, trace_of, traces, write
 
-from mcage.cli.main import main
 from mcage.costs.activity import CONVENTIONAL, activity_of, entries_that_hold
 from mcage.engines.interface import fault_free_maps
 from mcage.engines.numpy_engine import NumpyEngine
@@ -93,26 +90,6 @@ def test_a_share_of_the_time_cells_hold_what_the_pass_has_left(name):
     assert powered_at_end == (not TECHNIQUES[name].gates_released)
 
 
-def test_duties_by_hand():
-    """Busy half of the time; the three lowest bits of register 0, component 0, in all places.
-
-    Slot 0 holds FULL from cycle 0, 5 from cycle 75 and while it is idle. ARGO has every window in
-    another of its 128 places: FULL to cycle 60, 9 from 10 to 30 and 0 to 99, 5 from 75 to 90.
-    """
-    trace = held_while_idle(tiny_trace(), 0.5)
-    zeros, ones, period = times(trace, "baseline")
-    assert ones[0, :3] / period == pytest.approx([1, 0.375, 1])
-    assert zeros[0, :3] / period == pytest.approx([0, 0.625, 0])
-    zeros, ones, period = times(trace, "argo")
-    first_registers = slice(0, 256, 2)
-    assert ones[first_registers, :3].sum(axis=0) / period == pytest.approx(
-        np.array([60 + 20 + 15, 60, 60 + 15]) / 200
-    )
-    assert zeros[first_registers, :3].sum(axis=0) / period == pytest.approx(
-        np.array([69, 20 + 69 + 15, 20 + 69]) / 200
-    )
-
-
 @each("name", TECHNIQUES)
 def test_entries_on_while_idle_are_those_that_leak_longer(name):
     trace = tiny_trace()
@@ -133,10 +110,6 @@ def test_nothing_but_the_length_of_the_pass_changes(trace, activity):
     assert longer.cycles >= trace.cycles
     for name in ("cycle", "kind", "slot", "reg", "exec_mask", "value"):
         assert getattr(longer, name) is getattr(trace, name)
-
-
-def test_a_slice_that_is_always_busy_is_never_idle():
-    assert held_while_idle(tiny_trace(), 1.0).cycles == 100
 
 
 def test_a_pass_beyond_what_a_trace_may_last():
@@ -219,31 +192,6 @@ def test_only_releases_move_and_only_forward(trace):
     assert release_cycles(again).tolist() == release_cycles(changed).tolist()
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["DCT", *(pytest.param(name, marks=pytest.mark.slow) for name in KERNELS if name != "DCT")],
-)
-def test_recorded_windows_are_released_with_their_work_groups(name):
-    """What `wavefront_ends` rests on: the last wavefront of a group ends when all are released."""
-    trace = open_trace(name)
-    given_back, ends = release_cycles(trace), wavefront_ends(trace)
-    group = np.stack([trace.alloc_launch, trace.alloc_kernel, trace.alloc_work_group])
-    _, number = np.unique(group, axis=1, return_inverse=True)
-    for one in np.unique(number):
-        mine = number.reshape(-1) == one
-        assert len(np.unique(given_back[mine])) == 1
-        assert ends[mine].max() == given_back[mine][0]
-    validate_trace(released_with_wavefronts(trace))
-
-
-def test_blackscholes_gives_back_a_third_of_its_time():
-    """results/open-differences.md: windows outlive their wavefronts by a third of their lives."""
-    trace = open_trace("BlackScholes")
-    begin = trace.cycle[trace.alloc_event]
-    lives = (wavefront_ends(trace) - begin).sum() / (release_cycles(trace) - begin).sum()
-    assert lives == pytest.approx(2 / 3, abs=0.03)
-
-
 # Is a trace of narrower warps, padded to 64 lanes, accepted with a word, and no other?
 
 LOWER = np.uint64(0xFFFF_FFFF)
@@ -288,30 +236,3 @@ def test_one_write_to_an_upper_lane_is_enough():
 def test_a_trace_of_zeros_is_no_padded_one():
     zeros = replace(excerpt(), values=np.zeros_like(excerpt().values))
     assert not uses_lower_half_only(zeros)
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        "trace show FILE",
-        "replay FILE --technique rc --engine numpy",
-        pytest.param(
-            "sweep --kernel FILE --instances 2 --engine numpy --technique baseline --out OUT "
-            "--environment turbo",
-            marks=pytest.mark.slow,
-        ),
-    ],
-)
-def test_commands_warn_in_one_line(command, tmp_path, monkeypatch, capsys):
-    file = tmp_path / "padded.h5"
-    save_trace(padded(excerpt()), file)
-    words = [{"FILE": str(file), "OUT": str(tmp_path / "r.h5")}.get(w, w) for w in command.split()]
-    monkeypatch.setattr(sys, "argv", ["mcage", *words])
-    with warnings.catch_warnings(), suppress(SystemExit):
-        warnings.simplefilter("default")
-        main()
-    errors = capsys.readouterr().err.splitlines()
-    warned = [line for line in errors if line.startswith("warning: trace 'padded' writes")]
-    assert len(warned) == 1, errors
-    assert warned[0].endswith("a trace file may have 32 lanes itself, with values of 32 columns")
-    assert sum("lanes only" in line for line in errors) == 1

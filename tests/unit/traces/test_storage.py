@@ -1,9 +1,7 @@
 """Trace files: what is written is read again, and nothing but a sound trace file is read."""
 
 import dataclasses
-import io
 import json
-import lzma
 import os
 import stat
 from contextlib import suppress
@@ -21,7 +19,7 @@ from trace_strategies import alloc, pattern, read, release, trace_of, traces, wr
 from mcage.errors import UserError
 from mcage.geometry import CDNA2, GCN, NVIDIA, PRESETS, RDNA2, RDNA3
 from mcage.traces import first_generations
-from mcage.traces.library import KERNELS, bundled_trace, path_of_bundled
+from mcage.traces.library import bundled_trace
 from mcage.traces.model import (
     ALLOC,
     ALLOC_COLUMNS,
@@ -35,20 +33,6 @@ from mcage.traces.model import (
     validate_trace,
 )
 from mcage.traces.storage import load_trace, save_trace
-
-DIGESTS = {
-    "BlackScholes": "3914549e7b4f962f98832a07c9e4c3b9",
-    "DCT": "f83051adf70c105f46087db2bce196a5",
-    "Histogram": "af85bdbdb5101afc42540d6b0f8bf32b",
-    "MatrixMultiplication": "debede0be3e8a56453d791cfff936d22",
-    "MatrixTranspose": "c1405c32b1b713a9b0c3ef7b86e143e4",
-    "QuasiRandomSequence": "2134b511b91dfce43424edf443d50a1f",
-    "RadixSort": "b0c275dfc57253b62ee5577b4ffbba9d",
-    "Reduction": "959f5eb6cab9484d56f5c955ecce3946",
-    "ScanLargeArrays": "31cd77cb481e9089b2464d6ebc068012",
-    "SimpleConvolution": "33ebb2f17a7015038e925825ed1420d9",
-}
-"""Digests of the bundled traces."""
 
 
 @pytest.fixture
@@ -98,14 +82,6 @@ def test_equal_traces_give_equal_files(tmp_path, saved):
     assert (tmp_path / "again.h5").read_bytes() == saved.read_bytes()
 
 
-def test_several_chunks(tmp_path, monkeypatch):
-    monkeypatch.setattr("mcage.traces.storage._MOST_CHUNK_BYTES", 256)
-    save_trace(small_trace(), tmp_path / "t.h5")
-    with h5py.File(tmp_path / "t.h5") as file:
-        assert file["values"].chunks == (1, 64)
-    assert_same(load_trace(tmp_path / "t.h5"), small_trace())
-
-
 def test_file_as_recorders_write_it(tmp_path):
     """Plain datasets, text of variable length, no digest and nothing else that is redundant."""
     trace = small_trace()
@@ -121,39 +97,7 @@ def test_file_as_recorders_write_it(tmp_path):
     assert_same(load_trace(path), trace)
 
 
-def test_file_says_what_the_format_asks_for(saved):
-    with h5py.File(saved) as file:
-        attributes = dict(file.attrs)
-        assert file["event/cycle"].dtype == np.uint64
-        assert all(file[column.dataset].compression == "gzip" for column in COLUMNS)
-    assert attributes["max_windows"] == 2
-    assert attributes["max_windows_hw"] == 16
-    assert attributes["window_size"].tolist() == [2, 3]
-    assert json.loads(attributes["kernels"]) == [
-        {"name": "kernel2", "N": 2},
-        {"name": "kernel3", "N": 3},
-    ]
-
-
 # ---- registers of more than a byte -----------------------------------------------------------
-
-
-def large_trace(registers):
-    """A window of so many registers, of which the first, the last but one and the last are used."""
-    with on(CDNA2):
-        events = [alloc(0, 0, registers), write(1, 0, 0, 7), write(2, 0, registers - 2, 8)]
-        return trace_of([*events, write(3, 0, registers - 1, pattern(9, 1)), release(4, 0)])
-
-
-@pytest.mark.parametrize(("registers", "stored"), [(255, "|u1"), (256, "<u2"), (512, "<u2")])
-def test_registers_are_stored_in_a_byte_where_all_fit(registers, stored, tmp_path):
-    trace, path = large_trace(registers), tmp_path / "t.h5"
-    save_trace(trace, path)
-    with h5py.File(path) as file:
-        assert file["event/reg"].dtype.str == stored
-        assert file["event/reg"][:].tolist() == [registers, 0, registers - 2, registers - 1, 0]
-    assert_same(load_trace(path), trace)
-    assert load_trace(path).geometry == CDNA2
 
 
 def test_how_registers_are_stored_makes_no_difference(saved):
@@ -166,23 +110,6 @@ def test_no_other_type_of_registers_is_read(kind, saved):
     put(saved, "event/reg", held(saved, "event/reg").astype(kind))
     with pytest.raises(UserError, match=r"event/reg: has type .*must be uint8 or uint16$"):
         load_trace(saved)
-
-
-def test_traces_made_by_hand_may_have_registers_in_bytes():
-    trace = dataclasses.replace(small_trace(), reg=small_trace().reg.astype(np.uint8))
-    validate_trace(trace)
-    assert_same(trace, small_trace())
-
-
-@pytest.mark.slow
-def test_bundled_traces_are_what_they_were():
-    """Their digests, before registers of more than a byte."""
-    digests = {name: bundled_trace(name).digest() for name in KERNELS}
-    assert digests == DIGESTS
-    with path_of_bundled("Histogram") as path:
-        content = io.BytesIO(lzma.decompress(path.read_bytes()))
-    with h5py.File(content) as file:
-        assert file["event/reg"].dtype == np.uint8
 
 
 @each("name", PRESETS)
@@ -200,13 +127,6 @@ def test_a_file_that_says_only_entries_and_lanes_is_of_the_first_such_preset(nam
 # ---- saving is all or nothing ----------------------------------------------------------------
 
 
-def test_saving_replaces_and_leaves_nothing_else(saved):
-    other = dataclasses.replace(small_trace(), name="other")
-    save_trace(other, saved)
-    assert load_trace(saved).name == "other"
-    assert os.listdir(saved.parent) == [saved.name]
-
-
 def test_bad_trace_is_not_saved(saved):
     with pytest.raises(UserError, match="cycles"):
         save_trace(dataclasses.replace(small_trace(), cycles=1), saved)
@@ -217,37 +137,6 @@ def test_source_that_is_no_json(saved):
     with pytest.raises(UserError, match=r"source: .* JSON"):
         save_trace(dataclasses.replace(small_trace(), source={"x": {1}}), saved)
     assert os.listdir(saved.parent) == [saved.name]
-
-
-def test_failure_while_writing_keeps_the_old_file(saved, monkeypatch):
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("os.fsync", full)
-    with pytest.raises(UserError, match=r"cannot write .*: No space left"):
-        save_trace(dataclasses.replace(small_trace(), name="other"), saved)
-    assert load_trace(saved).name == "by hand"
-    assert os.listdir(saved.parent) == [saved.name]
-
-
-def test_a_file_whose_folder_cannot_be_flushed_is_there(saved, monkeypatch):
-    flush = os.fsync
-
-    def fails_for_folders(descriptor):
-        if os.path.isdir(f"/proc/self/fd/{descriptor}"):
-            raise OSError(5, "Input/output error")
-        flush(descriptor)
-
-    monkeypatch.setattr("os.fsync", fails_for_folders)
-    words = r"^cannot make sure that .* outlasts a power failure: .*Input/output"
-    with pytest.raises(UserError, match=words):
-        save_trace(dataclasses.replace(small_trace(), name="other"), saved)
-    assert load_trace(saved).name == "other"
-
-
-def test_folder_that_does_not_exist(tmp_path):
-    with pytest.raises(UserError, match=r"cannot write .*: there is no folder .*nowhere"):
-        save_trace(small_trace(), tmp_path / "nowhere" / "t.h5")
 
 
 def test_saved_file_can_be_read_by_others(saved):
@@ -267,27 +156,6 @@ def assert_refused(path, message):
     assert message in str(caught.value)
 
 
-def test_what_is_no_file_is_refused_with_its_reason(tmp_path):
-    fifo = tmp_path / "fifo"
-    os.mkfifo(fifo)
-    for path, why in (
-        (tmp_path / "t.h5", "No such file or directory"),
-        (tmp_path, "Is a directory"),
-        (fifo, "it is a FIFO; a regular file is needed"),
-    ):
-        with pytest.raises(UserError, match=f"^cannot read {path}: {why}$"):
-            load_trace(path)
-
-
-@each("content", [b"", b"cycle,kind\n0,0\n", b"\x89HDF\r\n\x1a\n" + bytes(500), 0.2, 0.999])
-def test_foreign_and_truncated_files(saved, tmp_path, content):
-    if isinstance(content, float):
-        whole = saved.read_bytes()
-        content = whole[: int(content * len(whole))]
-    (tmp_path / "t.h5").write_bytes(content)
-    assert_refused(tmp_path / "t.h5", "not a readable HDF5 file, or damaged")
-
-
 def test_hdf5_file_of_something_else(tmp_path):
     with h5py.File(tmp_path / "t.h5", "w") as file:
         file["temperature"] = [1.0]
@@ -300,20 +168,6 @@ def test_missing_dataset_or_one_of_another_type(saved, column):
     assert_refused(saved, f"{column.dataset}: has type int16, must be ")
     put(saved, column.dataset, None)
     assert_refused(saved, f"{column.dataset}: missing")
-
-
-def test_group_where_a_dataset_belongs(saved):
-    put(saved, "values", None)
-    with h5py.File(saved, "a") as file:
-        file.create_group("values")
-    assert_refused(saved, "values: missing")
-
-
-@pytest.mark.parametrize("attribute", ["name", "source", "kernels", "registers", "lanes", "cycles"])
-def test_missing_attribute(saved, attribute):
-    with h5py.File(saved, "a") as file:
-        del file.attrs[attribute]
-    assert_refused(saved, f"attribute {attribute}: missing")
 
 
 @pytest.mark.parametrize(
@@ -351,12 +205,6 @@ def test_wrong_attribute(saved, attribute, content, message):
     with h5py.File(saved, "a") as file:
         file.attrs[attribute] = content
     assert_refused(saved, message)
-
-
-def test_kernel_names_missing(saved):
-    with h5py.File(saved, "a") as file:
-        del file["alloc"].attrs["kernel_names"]
-    assert_refused(saved, "attribute kernel_names of alloc: is not JSON text")
 
 
 @each("cycle", [2**31, 2**64 - 1])
@@ -564,14 +412,6 @@ def test_type_and_length_of_a_column(column):
 def test_shape_of_values(shape):
     changed = dataclasses.replace(good_trace(), values=np.zeros(shape, np.uint32))
     assert_invalid(changed, f"values: has shape {shape}, must be (rows, 64)")
-
-
-def test_columns_that_are_no_array_or_have_two_dimensions():
-    trace = good_trace()
-    changed = dataclasses.replace(trace, cycle=[0, 1])
-    assert_invalid(changed, "event/cycle: is list, must be an array of int64")
-    changed = dataclasses.replace(trace, cycle=trace.cycle[:, None])
-    assert_invalid(changed, "event/cycle: has shape (10, 1)")
 
 
 def test_empty_trace():

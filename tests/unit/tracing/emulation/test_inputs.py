@@ -315,10 +315,6 @@ def test_what_no_type_is_known_of_must_bring_its_bytes(name, size):
                 bytes_by_value(argument, value, "argument a")
 
 
-def test_an_argument_lies_at_its_place():
-    assert Argument("n", "by_value", 20, 4).alignment == 1
-
-
 ALLOWED = (
     "-DA -DB=2 -D C=3 -UA -U B -I. -I folder -O0 -O1 -O2 -O3 -Os -Oz -Og -Ofast -O -w -Wall "
     "-Wno-unused -Werror=implicit -Wframe-larger-than=9 -cl-std=CL2.0 -cl-fast-relaxed-math "

@@ -477,8 +477,3 @@ def test_which_registers(sass, written, read):
 def test_only_an_unguarded_exit_ends_a_warp():
     assert instruction_of("EXIT ;").ends
     assert not instruction_of("@P0 EXIT ;").ends
-
-
-def test_texts_that_are_no_instructions():
-    for text in ("@ [[[ ,,, R", "TEX R1", "TEX RZ, R1, 0xZZ", "LDTM.x R1", "R4 R4"):
-        instruction_of(text)

@@ -15,7 +15,6 @@ from tables import each
 
 from mcage.errors import UserError
 from mcage.geometry import CDNA2, GCN, HOPPER, NVIDIA, RDNA3
-from mcage.traces import READ, WRITE, load_trace
 from mcage.traces.model import validate_trace
 from mcage.tracing.importing.recording import Origin, Place, Recording, WindowLog
 from mcage.tracing.importing.run import build_traces, place_windows
@@ -169,20 +168,6 @@ def test_a_small_file_that_holds_far_too_much_text_is_refused(tmp_path):
             pass
     plain = source(tmp_path, text)
     assert sum(len(block) for _, block in plain.blocks()) == len(text)
-
-
-def test_the_stem_is_without_what_was_appended(tmp_path):
-    assert source(tmp_path, b"", "isa_GPU[1].CU0.debug.zst").stem == "isa_GPU[1].CU0"
-
-
-def test_progress_is_told_in_bytes_on_disk(tmp_path):
-    packed = gzip.compress(TEXT)
-    (tmp_path / "log.gz").write_bytes(packed)
-    told = []
-    list(Source(tmp_path / "log.gz", lambda _, done: told.append(done)).lines())
-    assert len(told) > 1
-    assert told == sorted(told)
-    assert told[-1] == len(packed)
 
 
 # Where windows lie that an import has read: as the file says, or first-fit.
@@ -345,27 +330,6 @@ def test_a_part_says_what_the_whole_says(name, tmp_path):
     assert part.in_file.keys() == whole.in_file.keys()
     assert part.approximate.keys() == whole.approximate.keys()
     assert part.inferred.keys() - {"end"} == whole.inferred.keys()
-
-
-@pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("gem5/")])
-def test_each_read_sees_the_last_write(name, tmp_path):
-    result = imported(files_of(name), tmp_path)
-    assert result.recording.gaps.reads
-    assert not result.recording.gaps.other_contents
-    for file, made in result.slices:
-        trace = load_trace(tmp_path / file)
-        assert trace.digest() == made.trace.digest()
-        assert before_any_write(trace) == 0
-
-
-def before_any_write(trace):
-    """Reads of registers that nothing has written since their window was opened."""
-    registers = trace.window_of_event() * 256 + trace.reg
-    (writes,) = np.nonzero(trace.kind == WRITE)
-    known, first = np.unique(registers[writes], return_index=True)
-    first_write = dict(zip(known.tolist(), writes[first].tolist(), strict=True))
-    (reads,) = np.nonzero(trace.kind == READ)
-    return sum(first_write.get(registers[row], row + 1) > row for row in reads.tolist())
 
 
 # The same samples, damaged in a line.
