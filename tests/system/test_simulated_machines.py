@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from host_gpu.compiler import needs_host_compiler
 from host_gpu.host_device import LaunchError
-from places import ROOT
 from simulated_cupy import Card, SimulatedCupy
 from sweep_cases import assert_same_arrays, joined
 
