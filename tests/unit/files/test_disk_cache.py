@@ -262,9 +262,9 @@ def test_machine_code_of_few_versions_is_kept(places):
 
 
 def test_the_command_shows_what_is_kept_and_clears_it(folder, places, command, monkeypatch):
-    from mcage import version
+    from mcage.cli import doctor
 
-    monkeypatch.setattr(version, "PACKAGE", folder.parent)
+    monkeypatch.setattr(doctor, "PACKAGE", folder.parent)  # or the engine is compiled anew
     made_anew()
     (folder / "mine.kept").write_text("of the user")
     (folder / "tmpabcdefgh.partial").write_bytes(bytes(10**6))
