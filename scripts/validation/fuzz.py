@@ -4,9 +4,9 @@
 
 Kinds, inputs and judge are those of `tests/system/test_fuzz.py`, which tries some hundreds with a
 seed of its own: whatever users type and write, results, traces, files of other tools, and damaged
-programs of GPUs, some of which need a disassembler or clang. A complaint names the kind and the
-number of the input, which depend on the seed alone: `--kind KIND --first NUMBER --inputs 1` gives
-that input again. Exit code 1: complaints.
+programs of GPUs, which need a disassembler. A complaint names the kind and the number of the input,
+which depend on the seed alone: `--kind KIND --first NUMBER --inputs 1` gives that input again. Exit
+code 1: complaints.
 """
 
 import argparse

@@ -20,9 +20,8 @@ import fake_campaign
 import grammars
 import kernel_grammars
 import numpy as np
-from gpu_samples import SAMPLES
 from mutations import BYTE_MUTATIONS
-from nursery import Ended, Nursery, usual_commands
+from nursery import Ended, Nursery
 from result_files import write as write_results
 from small_traces import small_trace
 
@@ -36,9 +35,6 @@ from mcage.traces import load_trace, save_trace
 
 SECONDS = 10.0
 """Of a processor."""
-
-SECONDS_OF_COMPILER = 60.0
-"""More, where a source is compiled: a longer loop that is unrolled takes clang half a minute."""
 
 SECONDS_BY_THE_CLOCK = 300.0
 """Until what hangs is ended."""
@@ -58,12 +54,10 @@ class Judge:
     folder : Path
         The current folder of the command. All in it but ``out`` must stay as it is, and ``out``,
         too, but for finished shards, if the command refuses.
-    seconds : float
-        Of a processor, that it may take.
     """
 
-    def __init__(self, folder: Path, seconds: float = SECONDS) -> None:
-        self._folder, self._seconds = folder, seconds
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._before = _content(folder)
 
     def complaint(self, ended: Ended) -> str | None:
@@ -81,7 +75,7 @@ class Judge:
         complaints = (
             (ended.code < 0, f"killed by signal {-ended.code}"),
             (ended.code not in (0, 2), f"exit code {ended.code}"),
-            (ended.seconds > self._seconds, f"{ended.seconds:.1f} seconds"),
+            (ended.seconds > SECONDS, f"{ended.seconds:.1f} seconds"),
             (ended.peak_bytes > PEAK_BYTES, f"{ended.peak_bytes / 1e6:.0f} MB"),
             ("defect of mcage" in ended.stderr or "Traceback" in ended.stderr, "a defect"),
             (re.search(r"mcage/\S*\.py:\d+: \w*Warning", ended.stderr), "a warning of its own"),
@@ -117,8 +111,7 @@ def fuzz(
         work = folder / "work"
         (work / "out" / "traces").mkdir(parents=True)
         arguments = [str(word) for word in KINDS[kind](rng, work)]
-        seconds = SECONDS + SECONDS_OF_COMPILER * (kind in NEED_A_COMPILER)
-        judge = Judge(work, seconds)
+        judge = Judge(work)
         ended = server.run(arguments, work, folder, SECONDS_BY_THE_CLOCK)
         complaint = judge.complaint(ended)
         if complaint is None and not ended.code:
@@ -155,8 +148,6 @@ def _has_controls(text: str) -> bool:
 
 # ---- files of mcage --------------------------------------------------------------------------
 
-OF_INJECTIONS = ("flip.h5", "stuck.h5")
-
 
 @cache
 def _sound_files() -> Path:
@@ -177,21 +168,6 @@ def _sound_files() -> Path:
     run_campaign(VminStudy.study_of_spec(vmin, "numpy"), folder / "vmin.h5")
     gating = GatingSpec(instances=2, policies=["default", "round-robin"])
     run_campaign(Gating(gating).study, folder / "gating.h5")
-    return folder
-
-
-@cache
-def _injections() -> Path:
-    """Folder of small results of flips and of stuck cells."""
-    folder = Path(tempfile.mkdtemp(prefix="mcage-injections-"))
-    atexit.register(shutil.rmtree, folder)
-    words = [str(SAMPLES / "gfx900.co"), "--arch", "gfx900", "--entry", "saxpy", "--args"]
-    words += [str(SAMPLES / "saxpy.py"), "--instances", "2", "--technique", "rrcd"]
-    with Nursery(usual_commands) as server:
-        for name in OF_INJECTIONS:
-            fault = ["--fault", name.removesuffix(".h5"), "--out", name]
-            ended = server.run(["inject", *words, *fault], folder, folder, SECONDS_BY_THE_CLOCK)
-            assert not ended.code, ended.stderr
     return folder
 
 
@@ -223,22 +199,18 @@ def _trace(rng: random.Random, folder: Path) -> list[str]:
     return rng.choice((["trace", "show", "t.h5"], ["trace", "validate", "t.h5"], replay))
 
 
-def _results(sound: Callable[[], Path], *names: str) -> Mutation:
+def _results(rng: random.Random, folder: Path) -> list[str]:
     """Damaged results of one of some studies."""
-
-    def written(rng: random.Random, folder: Path) -> list[str]:
-        source = sound() / rng.choice(names)
-        shutil.copy(source, folder / "r.h5")
-        _damage_sealed(rng, folder / "r.h5")
-        page = ["report", "r.h5", "--out", "out/page"]
-        commands = [["show", "r.h5", *options] for options in _SHOWN]
-        commands += [[*command, "r.h5"] for command in _READERS]
-        commands += [["show", "r.h5", str(source)], ["compare", "r.h5", str(source)]]
-        commands += [["compare", "r.h5", "r.h5"], page, [*page, "--figure", "none"]]
-        commands += [[name, "r.h5", "--show-spec"] for name in ("sweep", "vmin", "inject")]
-        return rng.choice(commands)
-
-    return written
+    source = _sound_files() / rng.choice(("r.h5", "vmin.h5", "gating.h5"))
+    shutil.copy(source, folder / "r.h5")
+    _damage_sealed(rng, folder / "r.h5")
+    page = ["report", "r.h5", "--out", "out/page"]
+    commands = [["show", "r.h5", *options] for options in _SHOWN]
+    commands += [[*command, "r.h5"] for command in _READERS]
+    commands += [["show", "r.h5", str(source)], ["compare", "r.h5", str(source)]]
+    commands += [["compare", "r.h5", "r.h5"], page, [*page, "--figure", "none"]]
+    commands += [[name, "r.h5", "--show-spec"] for name in ("sweep", "vmin", "inject")]
+    return rng.choice(commands)
 
 
 _SHOWN = ([], ["--json"], ["--csv"], ["--wide"], ["--causes"], ["--fit"], ["--figure", "out/f.png"])
@@ -314,10 +286,10 @@ def _import(format_name: str) -> Mutation:
     return written
 
 
-NEED_NO_COMPILER: dict[str, Mutation] = {
+NEED_NO_TOOL: dict[str, Mutation] = {
     "traces": _trace,
-    "results": _results(_sound_files, "r.h5", "vmin.h5", "gating.h5"),
-    "programs": kernel_grammars.program(run=False),
+    "results": _results,
+    "programs": kernel_grammars.programs,
     "shards": _shards,
     "fault maps": _fault_map,
     "specs": _spec,
@@ -326,12 +298,4 @@ NEED_NO_COMPILER: dict[str, Mutation] = {
     "tables": _table,
     **{f"{name} files": _import(name) for name in grammars.FORMAT_NAMES},
 }
-NEED_A_DISASSEMBLER: dict[str, Mutation] = {
-    "code objects": kernel_grammars.code_objects,
-    "results of injections": _results(_injections, *OF_INJECTIONS),
-}
-NEED_A_COMPILER: dict[str, Mutation] = {
-    "sources": kernel_grammars.sources,
-    "runs of programs": kernel_grammars.program(run=True),
-}
-KINDS = NEED_NO_COMPILER | NEED_A_DISASSEMBLER | NEED_A_COMPILER
+KINDS = NEED_NO_TOOL | {"code objects": kernel_grammars.code_objects}

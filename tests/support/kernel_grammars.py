@@ -1,17 +1,16 @@
-"""Programs of GPUs, mostly wrong: code objects, sources, and specs that name them."""
+"""Programs of GPUs, mostly wrong: code objects, and specs that name programs."""
 
 import os
 import random
 import struct
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import msgpack
 import numpy as np
 from faulty_oracle import BLEND, BLEND_ARGUMENTS
-from gpu_samples import MODERN, PROCESSORS, SAMPLES, sample
-from grammars import STRANGE, text, toml
+from gpu_samples import PROCESSORS, sample
+from grammars import STRANGE, toml
 from mutations import Grammar
 
 MOST_INSTRUCTIONS = "20000"
@@ -29,7 +28,6 @@ CALLS: dict[str, dict[str, Any]] = {
 }
 """Options for the kernels of the samples."""
 
-MODERN_NAMES = ("saxpy", "gemm", "softmax", "lds_histogram", "gemv_int4", "spmv", "random_numbers")
 NUMBERS = (
     *(0, 1, 2, 3, 4, 7, 8, 15, 16, 31, 32, 63, 64, 127, 128, 255, 256, 512, 4095, 4096, 65535),
     *(65536, 2**24, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**40, 2**63 - 1, 2**63, 2**64 - 1),
@@ -142,39 +140,6 @@ def code_objects(rng: random.Random, folder: Path) -> list[str]:
     return emulation("damaged.co", arch=arch, entry=name, **CALLS[name], **times)
 
 
-# ---- sources ---------------------------------------------------------------------------------
-
-OF_SOURCES: dict[str, tuple[Any, ...]] = {
-    "float": ("int", "double", "half", "float4", "bool"),
-    "int": ("float", "long", "uchar", "struct s { int a, b; } "),
-    "__global": ("__local", ""),
-    "const": ("",),
-    "=": ("-=",),
-    "": (
-        *map(str, NUMBERS),
-        *("}", "{", "(", ")", ";", "*", "#endif", "#if 1", '"', "'", "\\", "\0", "\x1b[31m"),
-        *("/*", "//", "#include <stdio.h>", '#include "gone.h"', "#error a\x07b", "image2d_t"),
-        *("0x", "while(1);", "return;", "barrier(CLK_LOCAL_MEM_FENCE);", 'asm("s_trap 2");'),
-        *("x" * 5000, "__kernel void other() {}", "struct s { int a[5]; };", "\udcff", "@"),
-        *("__builtin_trap();", "goto a;", "((((((((" * 200, "#define A A A A\n", "1.0e999f"),
-        *("int a[1 << 30];", 'printf("%d", 1);'),
-    ),
-}
-
-
-def sources(rng: random.Random, folder: Path) -> list[str]:
-    """A damaged source, which is compiled."""
-    name, arch = rng.choice((*CALLS, *MODERN_NAMES)), rng.choice(PROCESSORS)
-    if name in CALLS:
-        path, options = SAMPLES / "kernels.cl", {"entry": name, **CALLS[name]}
-    else:
-        path, options = MODERN / f"{name}.cl", {"args": MODERN / f"{name}.py", "grid": "2"}
-        (folder / "gpu.h").write_bytes((MODERN / "gpu.h").read_bytes())
-    grammar = text(path.read_bytes(), r"\w+|\s+|[^\w\s]", OF_SOURCES)
-    (folder / "damaged.cl").write_bytes(grammar.draw(rng))
-    return emulation("damaged.cl", arch=arch, **options)
-
-
 # ---- specs that name programs ----------------------------------------------------------------
 
 OF_PROGRAMS: dict[str, tuple[Any, ...]] = {
@@ -211,24 +176,19 @@ OF_PROGRAMS: dict[str, tuple[Any, ...]] = {
 }
 
 
-def program(run: bool) -> Callable[[random.Random, Path], list[str]]:
-    """A spec of injections that names a program, which is run or only shown."""
-
-    def written(rng: random.Random, folder: Path) -> list[str]:
-        (folder / "k.cl").write_text(BLEND)
-        ran = "" if run else "open('ran', 'w').write('ran')\n"
-        (folder / "args.py").write_text(ran + BLEND_ARGUMENTS)
-        (folder / "k.py").write_text(ran)
-        os.mkfifo(folder / "fifo")
-        cells = np.array([[0, rng.choice((0, 5, 2**20)), rng.choice((0, 1, -1, 2))]])
-        np.save(folder / "cells.npy", cells.astype(rng.choice(("i8", "i4", "f8"))))
-        sound = {
-            "instances": 2,
-            "program": {"source": "k.cl", "args": "args.py", "arch": "gfx900"},
-            "inject": {"fault": rng.choice(("flip", "stuck"))},
-        }
-        grammar = Grammar(lambda _: sound, toml, OF_PROGRAMS, by_bytes=0.0)
-        (folder / "s.toml").write_bytes(grammar.draw(rng))
-        return ["inject", "s.toml", *(["--out", "out/r.h5"] if run else ["--show-spec"])]
-
-    return written
+def programs(rng: random.Random, folder: Path) -> list[str]:
+    """A spec of injections that names a program, which is shown and not run."""
+    ran = "open('ran', 'w').write('ran')\n"
+    (folder / "k.cl").write_text(BLEND)
+    (folder / "args.py").write_text(ran + BLEND_ARGUMENTS)
+    (folder / "k.py").write_text(ran)
+    os.mkfifo(folder / "fifo")
+    np.save(folder / "cells.npy", np.array([[0, rng.choice((0, 5, 2**20)), 1]]))
+    sound = {
+        "instances": 2,
+        "program": {"source": "k.cl", "args": "args.py", "arch": "gfx900"},
+        "inject": {"fault": rng.choice(("flip", "stuck"))},
+    }
+    grammar = Grammar(lambda _: sound, toml, OF_PROGRAMS, by_bytes=0.0)
+    (folder / "s.toml").write_bytes(grammar.draw(rng))
+    return ["inject", "s.toml", "--show-spec"]

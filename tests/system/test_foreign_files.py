@@ -25,6 +25,7 @@ from mcage.errors import UserError
 from mcage.files import hdf5, inputs
 from mcage.files.inputs import DamagedFileError
 from mcage.geometry import GCN
+from mcage.report.folder import CONTENTS, whole_folder
 from mcage.results.reader import read_header
 from mcage.single_runs.replay import load_fault_maps
 from mcage.studies.sweep.header import SweepHeader
@@ -212,6 +213,17 @@ def fault_maps(path):
 def test_readers_take_regular_files_only(name, read, odd_files):
     with pytest.raises(UserError, match=name[0]):
         read(odd_files / name)
+
+
+def test_a_fifo_in_place_of_the_contents_of_a_report(tmp_path):
+    (tmp_path / "report").mkdir()
+    os.mkfifo(tmp_path / "report" / CONTENTS)
+    with (
+        at_once(),
+        pytest.raises(UserError, match="which is not of a report"),
+        whole_folder(tmp_path / "report"),
+    ):
+        raise AssertionError
 
 
 def test_a_file_that_would_make_its_reader_wait(tmp_path, monkeypatch):

@@ -83,23 +83,6 @@ def test_names_in_results(command):
     assert Path("lives.svg").exists()
 
 
-def test_names_in_specs_and_options(command):
-    name = "".join(NAMES)
-    for arguments in (
-        ("--technique", name),
-        ("--environment", name),
-        ("--kernel", name),
-        ("--mix", name),
-        ("--nbti", name),
-        ("--engine", name),
-        (f"--{name}",),
-        ("--constant", f"{name}=1"),
-        ("--devices", name),
-    ):
-        text = command("sweep", *arguments, expected=2)
-        assert all(line.isprintable() for line in text.split("\n")), arguments
-
-
 def test_a_spec_that_is_shown_has_no_control_characters(command, tmp_path):
     file = trace_file("plain")
     strange = Path(f"{NAMES[2]}.h5")

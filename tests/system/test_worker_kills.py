@@ -10,8 +10,6 @@ import pytest
 
 from mcage.campaign.run import run_campaign
 
-pytestmark = pytest.mark.slow
-
 COMMAND = """
 import sys
 from pathlib import Path
@@ -19,35 +17,25 @@ import darts
 from mcage.campaign.processes import Processes
 from mcage.campaign.run import run_campaign
 from mcage.errors import UserError
-place, out = sys.argv[1:]
 study = darts.pi_by_darts(400, seconds_per_shard=0.05)
 try:
-    with Processes(2) if place == "processes" else darts.dask_workers(2) as executor:
-        run_campaign(study, Path(out), 10, executor=executor)
-except (UserError, RuntimeError) as error:
+    with Processes(2) as executor:
+        run_campaign(study, Path(sys.argv[1]), 10, executor=executor)
+except UserError as error:
     print(error)
     sys.exit(2)
 """
 
 
-@pytest.mark.parametrize(("place", "kills", "longest"), [("processes", 4, 1.0), ("Dask", 2, 4.0)])
-def test_kills_of_workers_and_clients(place, kills, longest, tmp_path, monkeypatch):
-    if place == "Dask":
-        pytest.importorskip("distributed")
-        ends = (*check_worker_kills.ENDS_OF_KILLS, "failed to start")
-        monkeypatch.setattr(check_worker_kills, "ENDS_OF_KILLS", ends)
+@pytest.mark.slow
+def test_kills_of_workers_and_clients(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
     study = darts.pi_by_darts(400, seconds_per_shard=0.05)
-    whole = run_campaign(study, tmp_path / "whole.h5", 400)
+    whole = run_campaign(study, tmp_path / "whole.h5", 400).read_bytes()
     out = tmp_path / "killed" / "pi.h5"
     out.parent.mkdir()
-    campaign = check_worker_kills.Campaign(
-        [sys.executable, "-c", COMMAND, place, os.fspath(out)],
-        out,
-        whole.read_bytes(),
-        random.Random(3),
-        longest,
-    )
-    campaign.survive(kills)
-    assert campaign.kills.total() == kills
+    command = [sys.executable, "-c", COMMAND, os.fspath(out)]
+    campaign = check_worker_kills.Campaign(command, out, whole, random.Random(3), longest=1.0)
+    campaign.survive(4)
+    assert campaign.kills.total() == 4
     assert campaign.files

@@ -13,7 +13,7 @@ from mcage.campaign.run import run_campaign
 from mcage.errors import UserError
 from mcage.report.cases import axes_of, points_of
 from mcage.report.figures import against
-from mcage.results.axes import Axis, along, axis_named, find_point, label_of, labelled
+from mcage.results.axes import Axis, along, find_point, label_of, labelled
 from mcage.studies.sweep.axes import AXES
 from mcage.studies.sweep.header import SweepHeader
 
@@ -75,21 +75,6 @@ def test_an_axis_is_declared_once(clocked):
     assert pair["first"].endswith("0.9 GHz")
 
 
-def test_a_new_axis_of_numbers_is_the_x_axis_of_figures(clocked):
-    with mcage.open_results(clocked) as results:
-        axes, points = axes_of(results), points_of(results)
-        fewer = [axis for axis in axes if axis.name != "protection"]  # which decides the clock
-        curves = along("clock", fewer, points)
-        assert axis_named("clock", axes).title == "clock [GHz]"
-        assert len(curves) == len(points) / 2
-        assert len({curve.label for curve in curves}) == len(curves)
-        for curve in curves:
-            assert curve.x.tolist() == [0.9, 1.2]
-            at = results.isel(case=list(curve.places))
-            assert at["clock_ghz"].values.tolist() == [0.9, 1.2]
-            assert set(at["technique"].values) == {curve.point["technique"]}
-
-
 def test_files_without_the_axis_are_not_those_of_this_study(clocked):
     """Once the axis is gone again, its file holds an array that nobody declares."""
     with pytest.MonkeyPatch.context() as patch:
@@ -122,20 +107,12 @@ def heated(tmp_path_factory):
 
 
 def test_the_temperature_of_an_environment_is_an_axis(heated):
-    """The hottest operating point of the median instance: column, key of --where and of sel."""
+    """The hottest operating point of the median instance."""
     with mcage.open_results(heated) as results:
         kelvin = results["highest_temperature_kelvin"]
         by_environment = dict(zip(results["environment"].values, kelvin.values, strict=True))
         assert by_environment == {"cool": 320.0, "hot": 355.0, "both": 370.0}
         assert kelvin.attrs["units"] == "K"
-        cold = results.sel(highest_temperature_kelvin=slice(None, 330.0))
-        assert set(cold["environment"].values) == {"cool"}
-        assert (
-            results.mcage.summary()["highest_temperature_kelvin"].tolist() == kelvin.values.tolist()
-        )
-    lines = lines_of("show", heated, "--where", "temperature>350")
-    assert {line["environment"] for line in lines} == {"hot", "both"}
-    assert {line["highest_temperature_kelvin"] for line in lines} == {"355.0", "370.0"}
 
 
 def test_a_figure_against_temperature_joins_environments_that_differ_in_nothing_else(heated):
