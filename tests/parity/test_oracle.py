@@ -1,36 +1,9 @@
-"""The oracle against traces small enough to work out by hand, and the random traces it is fed."""
-
-import random
-from itertools import islice
+"""The oracle against traces small enough to work out by hand."""
 
 import numpy as np
 import pytest
-from oracle import (
-    ALL_LANES,
-    TECHNIQUES,
-    block_record,
-    compression_deltas,
-    consecutive_passes,
-    inline_record,
-    replay,
-    replay_sum,
-    steady_passes,
-)
-from tables import each
-from trace_strategies import (
-    SPILLING,
-    alloc,
-    lane_mask,
-    pattern,
-    random_fault_map,
-    random_trace,
-    read,
-    release,
-    trace_of,
-    write,
-)
-
-from mcage.traces.model import validate_trace
+from oracle import ALL_LANES, block_record, inline_record, replay, steady_passes
+from trace_strategies import alloc, pattern, read, release, trace_of, write
 
 UNEVEN = np.arange(64, dtype=np.uint32) ** 2 * 0x10001  # fits no rule, nor does its first block
 ONES = 0xFFFFFFFF
@@ -50,36 +23,7 @@ def one_cycles(outcome, entry, component, bit=0):
     return outcome.ones[entry, 32 * component + bit]
 
 
-# ---- compression -----------------------------------------------------------------------------
-
-
-@each(
-    ("value", "limit", "deltas"),
-    [
-        (pattern(5), 64, (0, 0)),
-        (pattern(5, 1, 8), 64, (1, 8)),
-        (pattern(2, 2, 8), 64, (2, 8)),  # the sliding window of Valero et al.: 2 4 6 ... 16 10 12
-        (pattern(2**32 - 3, 1, 8), 64, (1, 8)),  # counts on through 2**32
-        (pattern(0, 0, 64), 64, (0, 64)),
-        (pattern(0, 0, 128), 64, None),
-        (pattern(0, 0, 128), None, (0, 128)),
-        (pattern(0, 64, 512), 64, None),  # single-delta whose step from group to group is too wide
-        (pattern(0, 64, 512), None, (64, 512)),
-        (pattern(0, 2**31, 0), None, (2**31, 0)),
-        (pattern(0, 3, 24), None, None),
-        (pattern(0, 2**32 - 1, 2**32 - 8), None, None),  # falls by 1: not a power of two
-        (UNEVEN, None, None),
-    ],
-)
-def test_compression_rule(value, limit, deltas):
-    assert compression_deltas(value, limit) == deltas
-
-
-def test_compression_rule_needs_every_difference():
-    for lane in range(64):
-        value = pattern(9, 1, 8)
-        value[lane] += 1
-        assert compression_deltas(value, None) is None
+# ---- records ---------------------------------------------------------------------------------
 
 
 def test_block_record_bytes():
@@ -122,13 +66,6 @@ def test_baseline_holds_the_last_content_over_release_and_pass():
     assert counted(outcome) == {"regular": 2, "slice_reads": 1}
 
 
-def test_first_pass_finds_cells_off_until_written():
-    trace = trace_of([alloc(0, 0, 1), write(4, 0, 0, 1), release(5, 0)], cycles=10)
-    first, second = islice(consecutive_passes(trace, "baseline"), 2)
-    assert on_cycles(first, 0, 0) == one_cycles(first, 0, 0) == 6  # [4, 10)
-    assert on_cycles(second, 0, 0) == one_cycles(second, 0, 0) == 10
-
-
 def test_lanes_that_this_window_has_not_written_keep_what_they_held():
     trace = trace_of(
         [
@@ -146,23 +83,6 @@ def test_lanes_that_this_window_has_not_written_keep_what_they_held():
     assert one_cycles(outcome, 0, 1) == 10  # lane 1: only ever 1
     assert on_cycles(outcome, 0, 1) == 10
     assert on_cycles(outcome, 0, 2) == 0  # no window ever wrote lane 2
-
-
-def test_slots_of_two_kernels_share_entries_one_after_the_other():
-    trace = trace_of(
-        [
-            alloc(0, 1, 2),
-            write(0, 1, 1, ONES),  # entry 3
-            release(1, 1),
-            alloc(2, 1, 3),
-            write(2, 1, 0, 0),  # entry 3 too
-            release(3, 1),
-        ],
-        cycles=8,
-    )
-    outcome = replay(trace, "baseline")
-    assert (outcome.ones[3] == 2).all()
-    assert (outcome.powered[3] == 8).all()
 
 
 # ---- rotation --------------------------------------------------------------------------------
@@ -191,28 +111,6 @@ def test_rar_moves_registers_by_one_each_window():
     assert (outcome.powered[3:6] == 10).all()
     assert (outcome.offset, outcome.next_offset) == (((1, 2),), ((1, 0),))
     assert counted(outcome) == {"regular": 2}
-
-
-def test_rar_counter_goes_on_within_a_pass():
-    trace = trace_of(
-        [
-            alloc(0, 0, 4),
-            write(0, 0, 3, 1),  # s = 2: entry (2 + 3) mod 4 = 1
-            release(1, 0),
-            alloc(2, 0, 4),
-            write(2, 0, 3, 2),  # s = 3: entry 2
-            release(3, 0),
-        ],
-        cycles=4,
-    )
-    first = next(consecutive_passes(trace, "rar", offset={0: 2}))
-    assert one_cycles(first, 1, 0, bit=0) == 4
-    assert one_cycles(first, 2, 0, bit=1) == 2
-    assert first.powered.sum() == 2048 * (4 + 2)
-    assert first.next_offset == ((0, 0),)
-    # The counter moves by 2 a pass: from 2 only s = 2 and s = 0 come about, and come back. They
-    # write entries 1, 2 and 3, 0: all four are on.
-    assert replay(trace, "rar", offset=2).powered.sum() == 4 * 2048 * 4
 
 
 def test_rc_rar_gates_the_entry_where_the_value_was():
@@ -255,27 +153,6 @@ def test_argo_takes_the_next_idle_window_and_gates_it_after():
     shifted = replay(trace, "argo", offset=1)
     assert (shifted.powered[107] == 8).all()
     assert (shifted.powered[7] == 4).all()
-
-
-def test_argo_lanes_not_written_since_switch_on_hold_old_content():
-    trace = trace_of(
-        [
-            alloc(0, 0, 128),
-            write(0, 0, 0, 1),
-            release(1, 0),
-            alloc(2, 0, 128),
-            release(3, 0),
-            alloc(4, 0, 128),  # the first window again
-            write(4, 0, 0, 0, lanes=1),
-            release(7, 0),
-        ],
-        cycles=10,
-    )
-    first = next(consecutive_passes(trace, "argo"))
-    assert (first.powered[0] == 1 + 3).all()
-    assert one_cycles(first, 0, 0) == 1
-    assert one_cycles(first, 0, 63) == 4
-    assert first.next_offset == 1
 
 
 # ---- table storage, empty gating -------------------------------------------------------------
@@ -324,12 +201,6 @@ def test_rc_stores_a_regular_value_of_a_divergent_write_uncompressed():
     assert one_cycles(outcome, 0, 63) == 3
 
 
-def test_delta_limit_decides_what_rc_compresses():
-    trace = trace_of([alloc(0, 0, 1), write(0, 0, 0, pattern(0, 1, 128)), release(3, 0)])
-    assert replay(trace, "rc").powered.sum() == 3 * 2048
-    assert replay(trace, "rc", delta_limit=None).powered.sum() == 0
-
-
 # ---- inline storage --------------------------------------------------------------------------
 
 
@@ -364,12 +235,6 @@ def test_wc_keeps_only_the_bytes_in_use_on():
     # Byte 129: high byte of the last two-byte delta, and byte 1 of component 32 of UNEVEN:
     # 32**2 * 0x10001 = 0x04000400, so byte 129 is 0x04. Decompressed: 0x01.
     assert ones[129].tolist() == [5 + 6, 0, 2, 0, 0, 0, 0, 0]
-
-
-def test_wc_ignores_the_delta_limit():
-    trace = trace_of([alloc(0, 0, 1), write(0, 0, 0, pattern(0, 1, 128)), release(3, 0)])
-    # Differences up to 7 * 128 + 7 take two bytes.
-    assert replay(trace, "wc", delta_limit=64).powered.sum() == 3 * 130 * 8
 
 
 # ---- redirection, block storage --------------------------------------------------------------
@@ -420,23 +285,6 @@ def test_rrcd_chooses_homes_lowest_first():
     assert one_cycles(outcome, 5, 16, bit=1) == 5
     # The code of two zero deltas, 0x3f, is at component 17.
     assert outcome.ones[5, 32 * 17 : 32 * 17 + 8].tolist() == [11] * 6 + [0, 0]
-
-
-def test_rrcd_prefers_a_faulty_entry_to_a_reliable_one_in_part_use():
-    trace = trace_of(
-        [
-            alloc(0, 0, 4),
-            write(0, 0, 0, pattern(1)),  # the one usable block of faulty entry 7
-            write(1, 0, 1, pattern(1)),  # entry 4, block 0
-            write(2, 0, 0, UNEVEN),  # entry 6; the block of 7 is free again
-            write(3, 0, 2, pattern(1)),  # entry 7, although 4 is lower and in part use
-            write(4, 0, 3, pattern(1)),  # entry 4, block 1
-            release(5, 0),
-        ]
-    )
-    outcome = replay(trace, "rrcd", fault_map=fault_map_of([4, 6], entry_7=0b0111))
-    assert counted(outcome) == {"to_faulty": 2, "to_reliable": 3}
-    assert on_cycles(outcome, 7, 48) == on_cycles(outcome, 4, 16) == 6
 
 
 def test_rrcd_compressed_value_leaves_the_rest_of_the_block():
@@ -550,31 +398,6 @@ def test_rrcd_pg_switches_blocks():
     assert counted(outcome) == {"to_reliable": 5, "wakeups": 2}
 
 
-def test_a_spilled_row_keeps_its_compression_state():
-    trace = trace_of(
-        [
-            alloc(0, 0, 1),
-            alloc(0, 1, 2),
-            write(0, 0, 0, UNEVEN),  # the only entry
-            write(1, 1, 0, pattern(0)),  # LDS, compressed
-            write(2, 1, 0, 0, lanes=1),  # MOV; LDS, uncompressed
-            write(3, 1, 1, pattern(0)),  # LDS, compressed
-            release(4, 0),
-            write(5, 1, 1, UNEVEN),  # entry of the slice: a wake-up
-            release(6, 1),
-        ]
-    )
-    outcome = replay(trace, "rrcd+pg", fault_map=fault_map_of([4]))
-    assert counted(outcome) == {
-        "to_reliable": 2,
-        "lds": 3,
-        "mov_writes": 1,
-        "wakeups": 1,
-        "peak_spilled_rows": 2,
-        "spilled_row_cycles": 2 * 1 + 2 * 2 + 1 * 1,  # [1, 3) one, [3, 5) two, [5, 6) one
-    }
-
-
 # ---- redirection, table storage, rotating selectors ------------------------------------------
 
 
@@ -615,60 +438,6 @@ def test_rrcd_rc_rar_scans_from_the_selector_on():
     assert (outcome.powered[5] == 4 + 4).all()  # [0, 4) and, second in the wrap after 2, [6, 10)
     assert (outcome.powered[9] == 9).all()  # [1, 10)
     assert (outcome.powered[2] == 5).all()  # [5, 10)
-
-
-def test_rrcd_rc_rar_passes_are_cyclic_in_themselves():
-    trace = trace_of([alloc(0, 0, 1), write(3, 0, 0, 1, lanes=1), release(5, 0)], cycles=8)
-    outcome = replay(trace, "rrcd+rc+rar", offset=255)
-    assert outcome.powered[0].tolist() == [2] * 32 + [0] * (2048 - 32)  # 255 + 1 wraps to 0
-    assert outcome.offset == outcome.next_offset == 255
-    total, count = replay_sum(trace, "rrcd+rc+rar")
-    assert (count, total.cycles) == (8, 64)
-    on = np.flatnonzero(total.powered.any(axis=1))
-    assert on.tolist() == [1, 33, 65, 97, 129, 161, 193, 225]
-
-
-# ---- the oracle on random traces -------------------------------------------------------------
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_steady_passes_repeat(seed):
-    trace = random_trace(random.Random(seed), phases=(1, 1), window_sizes=(3, 12))
-    fault_map = random_fault_map(random.Random(seed))
-    for technique in set(TECHNIQUES) - {"rar", "rc+rar", "argo"}:
-        second, third = islice(
-            consecutive_passes(trace, technique, fault_map=fault_map, offset=7), 1, 3
-        )
-        assert (second.ones == third.ones).all()
-        assert (second.powered == third.powered).all()
-        assert second.counters == third.counters
-
-
-def test_random_traces_are_valid_and_repeat_with_their_seed():
-    for seed in range(30):
-        trace = random_trace(np.random.default_rng(seed))
-        validate_trace(trace)
-        again = random_trace(np.random.default_rng(seed))
-        assert trace.digest() == again.digest()
-        written = np.zeros((16, 256), dtype=object)
-        for kind, slot, reg, lanes, value in zip(
-            trace.kind, trace.slot, trace.reg, trace.exec_mask, trace.value, strict=True
-        ):
-            if kind == 0:
-                written[slot] = 0
-            if kind == 2:
-                written[slot, reg] |= int(lanes)
-                assert not trace.values[value][~lane_mask(written[slot, reg])].any()
-
-
-def test_random_traces_reach_every_counter():
-    seen = set()
-    for seed in range(12):
-        rng = random.Random(seed)
-        trace, fault_map = random_trace(rng, **SPILLING), random_fault_map(rng)
-        validate_trace(trace)
-        seen |= counted(replay(trace, "rrcd+pg", fault_map=fault_map)).keys()
-    assert len(seen) == 11
 
 
 def test_two_kernels_can_strand_the_pointer_of_argo():
