@@ -1,11 +1,11 @@
-"""The CUDA engine by itself: devices, memory, programs, the choice of it; and with a GPU.
+"""The CUDA engine by itself: devices, memory, programs, barriers, its choice; and with a GPU.
 
 Its kernels run on the host device. `test_engines` compares it with the reference.
 """
 
 import contextlib
+import dataclasses
 import functools
-import importlib.util
 import random
 import threading
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -17,6 +17,7 @@ from engine_cases import (
     COUNTED,
     FEW_PLACES,
     NUMPY,
+    SMALL,
     assert_same,
     assert_same_lives,
     cuda_engine,
@@ -32,12 +33,13 @@ from sweep_cases import assert_same_arrays
 from trace_strategies import SPILLING, random_trace
 
 from mcage.engines import device_of, parse_devices, select_engine
-from mcage.engines.cuda_engine import CudaEngine
+from mcage.engines.cuda_engine import CudaEngine, walk
 from mcage.engines.cuda_engine.programs import Runner, compilations, select_program, walk_program
 from mcage.engines.cuda_engine.stress import CudaStress
+from mcage.engines.parity import ask, compare, demanding_maps, excerpt
 from mcage.errors import UserError
 from mcage.geometry import GCN
-from mcage.replays.prepare import prepare
+from mcage.replays.prepare import FixedReplay, prepare
 from mcage.spec import SweepSpec
 from mcage.studies.sweep.study import Sweep
 from mcage.techniques import TECHNIQUES
@@ -111,24 +113,24 @@ def test_more_cores_make_no_workspace_smaller(monkeypatch):
 
 
 @needs_host_compiler
-@pytest.mark.parametrize("kernels", [3, 1100, 1600])
-def test_longest_times_of_mixtures_of_any_number_of_kernels(kernels):
-    """Also of more than have room in the shared memory of a block."""
+@pytest.mark.parametrize(("kernels", "cells"), [(3, 700), (1100, 5), (1600, 5)])
+def test_longest_times_of_mixtures_of_any_number_of_kernels(kernels, cells):
+    """Also of more cells than a block has threads, and than have room in its shared memory."""
     rng, (replay, *_) = np.random.default_rng(2), random_replays(TECHNIQUES["baseline"])
-    cycles = rng.integers(100, size=(2, kernels, 5))
-    duties = [SimpleNamespace(skyline=SimpleNamespace(duty=each / 100, cells=5)) for each in cycles]
+    cycles = rng.integers(100, size=(2, kernels, cells))
+    skylines = [SimpleNamespace(duty=each / 100, cells=cells) for each in cycles]
     mixtures = rng.uniform(size=(6, kernels))
     meant = np.zeros((2, 6))
-    for which, of_cells in enumerate(duties):
-        total = np.zeros((6, 5))
+    for which, skyline in enumerate(skylines):
+        total = np.zeros((6, cells))
         for kernel in range(kernels):
-            total += mixtures[:, kernel, None] * of_cells.skyline.duty[kernel]
+            total += mixtures[:, kernel, None] * skyline.duty[kernel]
         meant[which] = total.max(axis=1)
     runner = Runner(HostDevice(seed=3), 1)
-    skylines = tuple(runner.shared(each.skyline.duty) for each in duties)
+    there = tuple(runner.shared(skyline.duty) for skyline in skylines)
     stress = CudaStress.__new__(CudaStress)
     stress._runner, stress._duties = runner, SimpleNamespace(replays=(replay,))
-    stress._duties_there = SimpleNamespace(of=lambda _: SimpleNamespace(skylines=skylines))
+    stress._duties_there = SimpleNamespace(of=lambda _: SimpleNamespace(skylines=there))
     assert np.array_equal(stress._longest_of_mixtures(mixtures), meant)
 
 
@@ -161,31 +163,6 @@ def test_programs_of_a_plan_are_compiled_before_they_are_asked_for_and_no_other(
     assert ahead <= launched
     assert {source for (source, _) in launched - ahead} <= {"walk.cu", "select.cu", "occupants.cu"}
     assert len(ahead) > 8
-
-
-@needs_host_compiler
-@pytest.mark.parametrize("devices", [1, 2])
-def test_what_batches_share_is_made_before_it_is_asked_for(devices):
-    made_by, lock = [], threading.Lock()
-
-    class Recording(HostDevice):
-        def upload_table(self, array):
-            with lock:
-                made_by.append(threading.current_thread().name)
-            return super().upload_table(array)
-
-    engine = CudaEngine([Recording(seed=number) for number in range(devices)])
-    duties = duties_of(random_replays(TECHNIQUES["rrcd"]))
-    engine.make_ready(duties.replays, duties)
-    for background in threading.enumerate():
-        if background.name.startswith("background"):
-            background.join(60)
-    assert made_by
-    for _ in range(devices):
-        with engine.working():
-            live(engine, duties, 3)
-            engine.redirect_each(duties.replays, np.zeros(1, np.int64), seeded_fault_maps(3)[:1])
-    assert {name.partition("_")[0] for name in made_by} == {"background"}
 
 
 @needs_host_compiler
@@ -226,38 +203,125 @@ def small_undervolted(techniques):
 
 @needs_host_compiler
 @pytest.mark.parametrize(
-    "techniques",
-    daily(["rrcd+pg", "baseline disable gr-guard rrcd"], ["rrcd+pg"]),
+    ("techniques", "races"),
+    daily(
+        [("rrcd+pg", False), ("baseline disable gr-guard rrcd", False), ("rrcd", True)],
+        [("rrcd+pg", False)],
+    ),
 )
-def test_a_sweep_is_the_same_whatever_computes_it(techniques):
-    spec = small_undervolted(tuple(techniques.split()))
-    actual, meant = (Sweep(spec, engine).compute(0, 3) for engine in (cuda_engine(seed=8), NUMPY))
+def test_a_sweep_is_the_same_whatever_computes_it(techniques, races):
+    """Cells fail, and sampled cells are counted; nothing uses memory without order."""
+    spec, cuda = small_undervolted(tuple(techniques.split())), HostDevice(seed=8, races=races)
+    actual, meant = (Sweep(spec, engine).compute(0, 3) for engine in (CudaEngine([cuda]), NUMPY))
     assert_same_arrays(actual, meant)
     assert meant["faulty_entries_start"].any()
 
 
-# ---- choice ----------------------------------------------------------------------------------
+# ---- placement: slices of a launch may run different kernels, on different fault maps ----------
+
+KERNEL = np.array([2, 0, 1, 0, 2])
 
 
-def without_cupy(monkeypatch):
-    find = importlib.util.find_spec
-    monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name: None if name == "cupy" else find(name)
+def test_a_batch_is_cut_where_its_slices_need_more_memory():
+    """Kernels need workspace of different size; each chunk fits, unless it is a single slice."""
+    runner = Runner(HostDevice(memory_bytes=2000), 1)
+    cut = list(runner.chunks(np.array([100, 300, 200, 600, 50, 50])))
+    assert cut == [slice(0, 2), slice(2, 3), slice(3, 4), slice(4, 6)]
+
+
+def test_programs_are_compiled_side_by_side_and_each_once():
+    """The first two programs wait for each other; a third thread waits for the first program."""
+    together = threading.Barrier(2)
+    compiled = []
+
+    class Compiling(HostDevice):
+        def module(self, source, constants):
+            compiled.append(source)
+            together.wait(timeout=20)
+            return source
+
+    runner = Runner(Compiling(), 1)
+    with ThreadPoolExecutor(3) as pool:
+        modules = pool.map(runner.module, [("a.cu", {}), ("b.cu", {}), ("a.cu", {})])
+    assert list(modules) == ["a.cu", "b.cu", "a.cu"]
+    assert sorted(compiled) == ["a.cu", "b.cu"]
+
+
+def test_a_program_that_did_not_compile_is_tried_again():
+    class Failing(HostDevice):
+        def module(self, source, constants):
+            raise MemoryError(source)
+
+    runner = Runner(Failing(), 1)
+    for _ in range(2):
+        with pytest.raises(MemoryError, match=r"a\.cu"):
+            runner.module(("a.cu", {}))
+
+
+@needs_host_compiler
+@pytest.mark.parametrize("name", ["rrcd", "rrcd+pg", "rrcd+rc+rar", "gr-guard"])
+def test_cell_times_of_slices_that_run_different_kernels(monkeypatch, name):
+    """Several slices in a launch, and launches one after the other: each as it is alone."""
+    monkeypatch.setattr(walk, "TOGETHER", 3)
+    replays, maps = tuple(random_replays(TECHNIQUES[name])), seeded_fault_maps(4)
+    cuda = cuda_engine(seed=6)
+    each = list(cuda.cell_times_each(replays, KERNEL, maps))
+    assert len(each) == len(KERNEL)
+    for times, number, fault_map in zip(each, KERNEL.tolist(), maps, strict=True):
+        expected = NUMPY.cell_times(replays[number], fault_map[None])
+        assert times.period == expected.period
+        assert np.array_equal(times.ones, expected.ones)
+        assert np.array_equal(times.powered, expected.powered)
+    (device,) = cuda.devices
+    assert device.launches == 2 * 3  # homes, occupants and times, for three slices and for two
+
+
+@needs_host_compiler
+def test_a_kernel_with_more_cycles_than_32_bits_among_others():
+    """All slices of the launch are then summed up in 64 bits."""
+    replays = (
+        *random_replays(TECHNIQUES["rrcd"]),
+        *random_replays(TECHNIQUES["rrcd"], longer=1 << 26),
     )
+    assert replays[0].period < 2**32 < replays[3].period
+    kernel, maps = np.array([3, 0]), seeded_fault_maps(4)[1:3]
+    for times, number, fault_map in zip(
+        cuda_engine().cell_times_each(replays, kernel, maps), kernel.tolist(), maps, strict=True
+    ):
+        expected = NUMPY.cell_times(replays[number], fault_map[None])
+        assert np.array_equal(times.ones, expected.ones)
+        assert np.array_equal(times.powered, expected.powered)
 
 
-def test_cuda_by_name_is_not_replaced(monkeypatch):
-    without_cupy(monkeypatch)
-    for arguments in (("cuda",), ("cuda", (0,)), ("auto", (0, 1))):
-        with pytest.raises(UserError, match=r"CuPy is not installed; pip install '\.\[cuda13\]'"):
-            select_engine(*arguments)
+@needs_host_compiler
+def test_tables_of_a_schedule_are_uploaded_once_wherever_its_windows_lie():
+    replay = prepare(random_trace(random.Random(1), **SMALL), TECHNIQUES["baseline"])
+    cuda = cuda_engine()
+    (device,) = cuda.devices
+    uploads = []
+    upload_table = device.upload_table
+    device.upload_table = lambda array: uploads.append(array) or upload_table(array)
+    for shift in (0, 1, 2):
+        layout = dataclasses.replace(replay.layout, base=replay.layout.base + shift)
+        moved = FixedReplay.of(replay.schedule, layout)
+        times, expected = (engine.fixed_times(moved) for engine in (cuda, NUMPY))
+        assert np.array_equal(times.ones, expected.ones)
+        assert len(uploads) == 4
 
 
-def test_auto_says_why_there_is_no_gpu(monkeypatch):
-    without_cupy(monkeypatch)
-    engine, reason = select_engine("auto")
-    assert engine.name == "numba"
-    assert reason == "the CPU engine; no GPU: CuPy is not installed"
+# ---- races: every access to memory is looked at, whatever the order of threads -----------------
+
+
+@needs_host_compiler
+@pytest.mark.parametrize("name", daily(["argo", "gr-guard", "rrcd+rc+rar"], ["gr-guard"]))
+def test_no_memory_is_used_without_order(name):
+    """With the sweep above, techniques that ask for every kernel, and every kind of home."""
+    replay, maps = prepare(excerpt(), TECHNIQUES[name]), demanding_maps(3)[1:]
+    answers = ask(CudaEngine([HostDevice(seed=2, races=True)]), replay, maps)
+    assert compare(answers, ask(NUMPY, replay, maps)).bit_equal
+
+
+# ---- choice ----------------------------------------------------------------------------------
 
 
 def test_an_engine_by_name():

@@ -6,7 +6,6 @@ host device, whose threads and blocks go in an order drawn from a seed.
 
 import dataclasses
 import functools
-import json
 import math
 import random
 from itertools import cycle, islice, product
@@ -40,8 +39,6 @@ from geometries import DRAWN, on, random_geometry
 from host_gpu.compiler import host_compiler
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from import_samples import NAMES, assert_same_events, expected, files_of, imported
-from multi2sim_text import multi2sim_files
 from oracle import consecutive_passes
 from rrcd_program import programmed
 from trace_strategies import (
@@ -57,13 +54,10 @@ from trace_strategies import (
     write,
 )
 
-from mcage.engines.stress import FaultFreeDuties, TrackedCells, Turns
-from mcage.geometry import CDNA2, GCN, NVIDIA, RDNA3
-from mcage.replays.most_stressed import duty_cycles
+from mcage.geometry import CDNA2, NVIDIA, RDNA3
 from mcage.replays.prepare import prepare
-from mcage.single_runs.replay import replay
 from mcage.techniques import TECHNIQUES, Placement, Storage
-from mcage.traces import first_generations, load_trace, validate_trace
+from mcage.traces import first_generations, validate_trace
 from mcage.traces.library import bundled_trace
 
 
@@ -201,31 +195,6 @@ def test_stress_agrees_to_the_last_bit(name):
     assert_same_lives(others(), duties, 5)
 
 
-def test_longest_of_mixtures_agrees_to_the_last_bit():
-    rng = np.random.default_rng(6)
-    cycles, period = np.zeros((3, GCN.cells), dtype=np.uint32), np.full(3, 1 << 31)
-    fractions = rng.dirichlet([0.5, 0.5, 0.5], 64 * 64).T  # none exceeds another
-    cycles[:, : 64 * 64] = fractions * period[:, None]
-    groups, duty = duty_cycles(cycles, period, 64), cycles / period[:, None]
-    assert len(groups.skyline.cell) > 256
-    replay = prepare(random_trace(random.Random(6), **SMALL), TECHNIQUES["baseline"])
-    duties = FaultFreeDuties((replay,) * 3, groups, groups)
-    nobody = TrackedCells(*np.zeros((2, 0), dtype=np.int64))
-    maps = np.zeros((20, 256), dtype=np.uint8)
-    stresses = [engine.stress(duties, nobody, 20) for engine in (NUMPY, *others())]
-    seconds = np.zeros((3, 20))
-    for _ in range(5):
-        kernel, length = rng.integers(3, size=20), rng.uniform(0, 1e9)
-        for stress in stresses:
-            stress.add(np.arange(20), Turns.single(kernel), maps, length)
-        seconds[kernel, np.arange(20)] += length
-        of_cells = seconds[0][:, None] * duty[0, : 64 * 64]
-        for number in (1, 2):
-            of_cells += seconds[number][:, None] * duty[number, : 64 * 64]
-        for stress in stresses:
-            assert np.array_equal(stress.longest, np.stack([of_cells.max(axis=1)] * 2))
-
-
 # The engines against the oracle, which plays one slice event by event.
 #
 # A replay stands for endless repetition. The oracle plays it pass by pass from every starting
@@ -334,18 +303,6 @@ def test_consecutive_passes_reach_the_limit(name, generations, offsets):
         assert np.array_equal(limit.ones[0], ones) == coprime
         if name != "rar":  # cells that hold a value are on all the time
             assert np.array_equal(limit.powered[0], powered) == coprime
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_consecutive_passes_of_several_slots_reach_the_limit(seed):
-    """Five registers and one to four windows a slot: all counters go through all offsets."""
-    shape = {"window_sizes": (5, 5), "generations": (1, 4), "slots": (2, 3), "phases": (1, 1)}
-    trace = random_trace(random.Random(seed), **shape)
-    ones, powered = brute_force(trace, "rar", 5)
-    for engine in (NUMPY, NUMBA):
-        limit = engine.cell_times(prepare(trace, TECHNIQUES["rar"]), np.zeros((1, 256), np.uint8))
-        assert np.array_equal(limit.ones[0], ones)
-        assert np.array_equal(limit.powered[0], powered)
 
 
 # Slices of other geometry than that of the papers: the engines against the oracle, and alike.
@@ -477,32 +434,3 @@ def test_a_program_takes_any_slice(geometry):
             program = engine.cell_times(prepare(trace, programmed("rrcd+pg")), maps)
             assert np.array_equal(program.ones, built_in.ones)
             assert np.array_equal(program.powered, built_in.powered)
-
-
-# Does a trace that goes through another tool's text replay to the same numbers?
-
-
-@pytest.mark.slow
-def test_every_event_comes_back(tmp_path):
-    """From Multi2Sim's text and timing of a trace with two kernels."""
-    recorded = bundled_trace("ScanLargeArrays")
-    files = [tmp_path / "run.txt", tmp_path / "run.m2s"]
-    for file, text in zip(files, multi2sim_files(recorded), strict=True):
-        file.write_text(text)
-    ((name, _),) = imported(files, tmp_path).slices
-    assert_same_events(load_trace(tmp_path / name), recorded)
-
-
-OF_TOOLS = {name.split("/")[0]: name for name in NAMES if "windows" in expected(name)}
-"""A sample of each tool."""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", OF_TOOLS.values())
-def test_samples_of_every_tool_replay_under_every_technique(name, tmp_path):
-    """The first slice, in its geometry: on the compiled engine as in the reference."""
-    values = expected(name).get("values", "before")
-    ((_, made), *_) = imported(files_of(name), tmp_path, values=values).slices
-    for technique in TECHNIQUES.values():
-        meant, actual = (replay(made.trace, technique, engine=each) for each in (NUMPY, NUMBA))
-        assert json.dumps(actual | {"engine": ""}) == json.dumps(meant | {"engine": ""})

@@ -245,7 +245,7 @@ def launch(device, module, kernel="add", grid=ONE, block=ONE, shared=80, **given
         ({"words": lambda device: device.zeros(9, np.uint64)}, "uint64 for a pointer to u4"),
         ({"words": lambda device: device.zeros(18, np.uint32)[::2]}, "not contiguous"),
         ({"words": lambda device: HostDevice().zeros(9, np.uint32)}, "another device"),
-        ({"words": lambda device: device.empty(2**28, np.uint64)}, "bytes asked for"),
+        ({"words": lambda device: device.empty(2**27 + 1, np.uint64)}, "bytes asked for"),
     ],
 )
 def test_launch_is_refused(device, module, given, message):

@@ -9,7 +9,7 @@ has. With ``--ptx=75`` it is for that architecture, and what takes minutes runs,
 and each barrier. These files go with it:
 
     pytest -m "" --ptx=75 tests/parity/test_kernels_from_ptx.py tests/parity/test_cuda_stress.py \\
-        tests/parity/test_cuda_engine.py tests/parity/test_cuda_placement.py
+        tests/parity/test_cuda_engine.py
 """
 
 import contextlib
@@ -21,13 +21,11 @@ import pytest
 from engine_cases import NUMBA, NUMPY, daily, duties_of, live, random_replays
 from host_gpu.compiler import needs_host_compiler
 from host_gpu.host_device import OPTIONS_OF_CUPY, HostDevice, LaunchError
-from host_gpu.ptx import PtxError
 from kernel_resources import NvrtcError, path_of_compiler
 from sweep_cases import assert_same_arrays
 
 from mcage.engines.cuda_engine import CudaEngine
 from mcage.engines.cuda_engine.devices import NVRTC_OPTIONS
-from mcage.engines.cuda_engine.programs import compilations
 from mcage.engines.parity import ask, compare, demanding_maps, excerpt
 from mcage.protection.codes import secded
 from mcage.replays.prepare import prepare
@@ -259,17 +257,6 @@ def test_a_contraction_shows(architecture):
     parity = agreement(device, "baseline")
     assert not parity.unequal_integers
     assert 0 < parity.largest_difference < 1e-14
-
-
-@pytest.mark.slow
-def test_sums_that_ptxas_may_contract_are_refused(architecture):
-    device = HostDevice(ptx=True, architecture=architecture)
-    program = next(each for each in compilations() if each[0] == "most_stressed.cu")
-    device.nvrtc_options = CONTRACTING
-    with pytest.raises(
-        PtxError, match=r"most_stressed\.cu\.ptx:\d+: instruction \w+\.f64 not known"
-    ):
-        device.module(*program)
 
 
 TOTAL = """

@@ -73,27 +73,6 @@ def test_times_are_those_of_each_stretch(engine, technique, maps):
     assert np.allclose(stress.longest[:, 0], times.max(axis=1), **tolerance)
 
 
-def test_techniques_that_cannot_move_data_do_not_look_at_the_map():
-    clean, faulty = (new_stress(NUMPY, "rc+rar", tracked=range(4096))[1] for _ in range(2))
-    add_all(clean, CLEAN)
-    add_all(faulty, FAULTS_COME)
-    assert clean.tracked_seconds.now.any()
-    assert np.array_equal(clean.tracked_seconds.now, faulty.tracked_seconds.now)
-    assert np.array_equal(clean.longest, faulty.longest)
-
-
-def test_instances_that_do_not_run_stay_as_they_are():
-    _, stress = new_stress(NUMBA, "rrcd", instances=3, tracked=range(2048))
-    maps = np.concatenate([FAULT_FREE, MILD, HEAVY])
-    stress.add(np.arange(3), Turns.single(np.array([0, 1, 0])), maps, YEAR)
-    before = stress.tracked_seconds.now.copy(), stress.longest.copy()
-    stress.add(np.array([1]), Turns.single(np.array([1])), maps[1:2], YEAR)
-    changed = stress.tracked_seconds.now.reshape(2, 3, -1) != before[0].reshape(2, 3, -1)
-    assert changed.any(axis=(0, 2)).tolist() == [False, True, False]
-    assert (stress.longest != before[1]).any(axis=0).tolist() == [False, True, False]
-    assert stress.longest[:, 1] == pytest.approx(2 * before[1][:, 1])
-
-
 # ---- batches -----------------------------------------------------------------------------------
 
 

@@ -11,7 +11,6 @@ import pytest
 from engine_cases import daily, duties_of, mixes
 
 from mcage.engines.numba_engine import NumbaEngine
-from mcage.engines.numba_engine.bounds import IN_SHARED_PLACES
 from mcage.engines.stress import DenseStress, FaultFreeDuties, TrackedCells, Turns
 from mcage.geometry import GCN
 from mcage.replays.most_stressed import duty_cycles
@@ -88,20 +87,6 @@ def test_longest_and_tracked_times_are_those_of_all_cells(duties, seed, interlea
     assert dense.tracked_seconds.now.any()
 
 
-def test_placements_are_shared_where_nothing_spills(duties):
-    shared = []
-    for seed in (1, SEVERAL_BLOCKS):
-        *_, ((_, native), _) = lives(duties, seed)
-        log = native._epoch_log
-        lived = np.arange(log.begin.shape[1]) < log.epochs[:, None]
-        shared.extend(log.begin[lived] == IN_SHARED_PLACES)
-    if duties.replays[0].technique.name in ("rrcd", "rrcd+pg"):
-        assert any(shared)
-        assert not all(shared)
-    else:
-        assert not any(shared)
-
-
 @pytest.mark.parametrize("places", [0, 7])
 def test_times_are_the_same_where_few_cells_can_be_kept(duties, places, monkeypatch):
     """Bits that find no place are worked out again and again, and bounds count them in."""
@@ -114,17 +99,6 @@ def test_times_are_the_same_where_few_cells_can_be_kept(duties, places, monkeypa
             stress.longest_earlier(running, turns, fault_maps, back) for stress in (dense, native)
         )
         assert np.array_equal(exact, actual)
-
-
-def test_a_batch_takes_over_the_memory_of_the_one_before(duties):
-    *_, ((_, native), _) = lives(duties, 1)
-    cells, longest = native._cells, native.longest.copy()
-    del native
-    *_, ((dense, again), _) = lives(duties, 2)
-    *_, ((_, last), _) = lives(duties, 1)
-    assert cells.seconds.ctypes.data in {a._cells.seconds.ctypes.data for a in (again, last)}
-    assert np.array_equal(dense.longest, again.longest)
-    assert np.array_equal(last.longest, longest)
 
 
 def test_longest_times_within_a_span_are_those_of_all_cells(duties):

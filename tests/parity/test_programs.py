@@ -8,12 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from engine_cases import COUNTED, NUMBA, NUMPY, daily, with_first_slots
+from engine_cases import NUMBA, NUMPY, daily, with_first_slots
 from places import shown_files
 from program_oracle import OracleEngine
 from rrcd_program import programmed
 
-import mcage
 from mcage.engines.parity import ask, ask_passes, compare, demanding_maps, excerpt
 from mcage.engines.stress import Turns
 from mcage.errors import UserError
@@ -36,7 +35,7 @@ from mcage.techniques.programs import (
     lowest_block,
     swap,
 )
-from mcage.traces import KERNELS, bundled_trace, first_generations
+from mcage.traces import bundled_trace, first_generations
 from mcage.traces.transforms import released
 
 ORACLE = OracleEngine()
@@ -55,29 +54,6 @@ def shown(tmp_path_factory):
         yield [importlib.import_module(name) for name in names]
     for name in names:
         del sys.modules[name]
-
-
-def random_maps(kernel, instances):
-    """Fault maps that differ from kernel to kernel: few faults, and so many that rows spill."""
-    draw = np.random.default_rng([7, KERNELS.index(kernel)])
-    unusable = draw.integers(1, 16, (instances, 256)) * (draw.random((instances, 256)) < 0.3)
-    unusable[-1, draw.random(256) < 0.9] = 15
-    return unusable.astype(np.uint8)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_rrcd_as_a_program_is_rrcd(kernel):
-    """All counters and the times of all cells, on all bundled traces, are those of the built-in."""
-    trace, maps = released(bundled_trace(kernel), "wavefront"), random_maps(kernel, 2)
-    replays = [prepare(trace, technique) for technique in (TECHNIQUES["rrcd"], programmed("rrcd"))]
-    built_in, program = (NUMBA.count(replay, maps) for replay in replays)
-    for name in COUNTED:
-        assert np.array_equal(getattr(program, name), getattr(built_in, name)), name
-    assert built_in.lds[-1] > 0
-    built_in, program = (NUMBA.cell_times(replay, maps) for replay in replays)
-    assert np.array_equal(program.ones, built_in.ones)
-    assert np.array_equal(program.powered, built_in.powered)
 
 
 @pytest.mark.parametrize("engine", [NUMPY, NUMBA], ids=["numpy", "numba"])
@@ -108,27 +84,6 @@ def test_programs_of_the_page_on_both_engines(shown, monkeypatch):
             meant = ask_passes(ORACLE, replay, maps)
             for engine in (NUMPY, NUMBA):
                 assert compare(ask_passes(engine, replay, maps), meant).bit_equal
-
-
-@pytest.mark.parametrize("engine", daily([NUMPY, NUMBA], [NUMPY]), ids=["numpy", "numba"])
-def test_moving_values_about_loses_no_time(engine):
-    """Values that swaps and a restless program move hold all cells for as long as they live."""
-    trace = first_generations(bundled_trace("MatrixTranspose"), 1)
-    replays = [
-        prepare(trace, technique_of(program, gating=Gating.EMPTY))
-        for program in (Still(), Restless())
-    ]
-    assert replays[0].schedule.writes_whole
-    totals = []
-    for replay in replays:
-        runner, state = engine.program_runner(replay), np.zeros(sum(replay.lengths), np.int64)
-        record = runner.run_pass(demanding_maps(1)[0], state)
-        assert record.counters[:4].sum() == len(record.arrivals)
-        ones, powered = runner.cell_times([record])
-        totals.append((ones.sum(), powered.sum()))
-        assert len(record.arrivals) >= trace.writes
-    assert totals[0] == totals[1]
-    assert len(record.arrivals) > trace.writes  # some are swaps
 
 
 @pytest.mark.slow
@@ -239,26 +194,6 @@ def test_a_restless_program_on_both_engines(storage, gating):
     for engine in (NUMPY, NUMBA):
         answers = ask_passes(engine, replay, demanding_maps(3))
         assert compare(answers, meant).in_words == "equal to the last bit"
-
-
-def test_a_still_program_is_baseline():
-    """Without faults, cells under a program that moves nothing are those of the baseline."""
-    trace, no_fault = excerpt(), demanding_maps(1)
-    for engine in (NUMPY, NUMBA):
-        still = engine.cell_times(prepare(trace, technique_of(Still())), no_fault)
-        plain = engine.cell_times(prepare(trace, TECHNIQUES["baseline"]), no_fault)
-        assert np.array_equal(still.ones, plain.ones)
-        assert np.array_equal(still.powered, plain.powered)
-
-
-def test_a_still_program_pays_for_redirection():
-    """The two savings of results/techniques.md."""
-    trace = bundled_trace("Reduction")
-    savings = [
-        mcage.replay(trace, technique)["energy"]["saving"][0]
-        for technique in (technique_of(Still()), TECHNIQUES["baseline"])
-    ]
-    assert savings == pytest.approx([-0.150, 0.104], abs=5e-4)
 
 
 def known_at_start(learnt, instances):

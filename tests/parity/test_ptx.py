@@ -92,7 +92,7 @@ EXAMPLES = [
     ("mul.hi.s64 %rd7, %rd6, -1; mul.hi.u64 %rd8, %rd6, -1; sub.s64 %rd6, %rd8, %rd7;",
      2**63, 2**63 - 1),
     ("cvt.u32.u64 %r2, %rd6; bfe.s32 %r2, %r2, 28, 8; cvt.s64.s32 %rd6, %r2;", 2**31, 2**64 - 8),
-    ("bfe.u64 %rd7, %rd6, 4, 0; bfe.u64 %rd6, %rd6, 60, 8; add.s64 %rd6, %rd6, %rd7;",
+    ("bfe.s64 %rd7, %rd6, 5, 0; bfe.u64 %rd6, %rd6, 60, 8; add.s64 %rd6, %rd6, %rd7;",
      2**63 + 16, 8),
     ("bfi.b64 %rd6, %rd6, 1, 60, 8;", 2**64 - 1, 0xF << 60 | 1),
     ("bfind.shiftamt.u32 %r2, 0; cvt.u64.u32 %rd6, %r2;", 1, 2**32 - 1),
@@ -102,7 +102,8 @@ EXAMPLES = [
      0x7E37_E43C_8800_759C, 2**31 - 1),  # 1e300
     ("mov.b64 %fd1, %rd6; mov.f64 %fd2, 0d3FF0000000000000; setp.leu.f64 %p1, %fd1, %fd2; "
      "setp.lt.f64 %p2, %fd1, %fd2; setp.neu.f64 %p3, %fd1, %fd1; min.f64 %fd3, %fd1, %fd2; "
-     "mov.b64 %rd6, %fd3; @!%p1 mov.b64 %rd6, 1; @%p2 mov.b64 %rd6, 2; @!%p3 mov.b64 %rd6, 3;",
+     "min.f64 %fd3, %fd3, %fd1; mov.b64 %rd6, %fd3; @!%p1 mov.b64 %rd6, 1; "
+     "@%p2 mov.b64 %rd6, 2; @!%p3 mov.b64 %rd6, 3;",
      0x7FF8 << 48, 0x3FF << 52),  # no number: what compares with it, and the lesser of it and 1
     # Parameters, of which the last is 7.
     ("ld.param.s32 %rd6, [kernel_param_2];", 1, 7),

@@ -1,23 +1,19 @@
 """Disable by hand: windows between faulty entries, and what waiting for a place costs."""
 
 import dataclasses
-import random
 
 import numpy as np
 import pytest
-from engine_cases import COUNTED, possible_techniques, seeded_fault_maps, with_full_masks
-from life_cases import YEAR, cell, lived, random_values, steady_trace, tail_of, whole_entries
-from oracle import last_uses
+from engine_cases import COUNTED
+from life_cases import YEAR, lived, random_values, steady_trace, tail_of, whole_entries
 from tables import each
-from trace_strategies import SPILLING, alloc, random_trace, read, release, trace_of, write
+from trace_strategies import alloc, read, release, trace_of, write
 
-from mcage.engines.interface import fault_free_maps
 from mcage.engines.numpy_engine.redirection import IN_LDS, place_writes
 from mcage.errors import UserError
 from mcage.lifetime import EndCause
 from mcage.replays.layout import packed_bases
 from mcage.replays.prepare import prepare
-from mcage.replays.schedule import DEATH, live_ranges
 from mcage.techniques import TECHNIQUES
 from mcage.traces import first_generations
 from mcage.traces.library import bundled_trace
@@ -57,22 +53,6 @@ def window(begin, slot, size, end, value=1):
 )
 def test_windows_lie_in_runs_of_reliable_entries(fault_map, size, bases):
     assert packed_bases(fault_map, size).tolist() == bases
-
-
-@each("seed", range(5))
-def test_no_packing_has_more_windows(seed):
-    """The most windows that end before each entry, one entry after the other."""
-    rng = np.random.default_rng(seed)
-    fault_map = (rng.random(256) < rng.choice([0.02, 0.1, 0.4])).astype(np.uint8)
-    for size in (1, 2, 3, 7, 20):
-        most = [0] * 257
-        for end in range(1, 257):
-            usable = end >= size and not fault_map[end - size : end].any()
-            most[end] = max(most[end - 1], most[end - size] + 1 if usable else 0)
-        bases = packed_bases(fault_map, size)
-        assert len(bases) == most[256]
-        assert (np.diff(bases) >= size).all()
-        assert not any(fault_map[base : base + size].any() for base in bases)
 
 
 def three_windows():
@@ -157,20 +137,6 @@ def test_windows_of_different_size_at_once_are_refused():
     prepare(trace_of(events), TECHNIQUES["baseline"])
 
 
-@pytest.mark.parametrize("name", ["disable", "gr-guard"])
-def test_without_faults_it_is_the_baseline(engine, name):
-    for seed in range(3):
-        trace = random_trace(random.Random(seed), **(SPILLING if seed else SMALL))
-        replays = [prepare(trace, TECHNIQUES[each]) for each in (name, "baseline")]
-        actual, meant = (engine.count(replay, fault_free_maps()) for replay in replays)
-        for counter in COUNTED:
-            assert np.array_equal(getattr(actual, counter), getattr(meant, counter)), counter
-        actual, meant = (engine.cell_times(replay, fault_free_maps()) for replay in replays)
-        assert np.all(actual.period == meant.period)
-        assert np.array_equal(actual.ones, meant.ones)
-        assert np.array_equal(actual.powered, meant.powered)
-
-
 @pytest.mark.parametrize("name", ["Reduction", "ScanLargeArrays"])
 def test_retimed_traces_are_traces(name):
     """All events of a window in their order and at their distances, the fewer places the later."""
@@ -206,15 +172,6 @@ def test_a_life_ends_when_no_window_fits():
     assert life.end.seconds.tolist() == [0, 10 * YEAR]
     assert life.writes.fractions[1].tolist() == [1, 0, 0, 0]
     assert life.spills.peak_rows.tolist() == [0, 0]
-
-
-def test_stress_follows_the_windows():
-    """The only window lies behind the faulty entry, where its cells are under stress."""
-    values = np.zeros((3, 64), dtype=np.uint32)
-    life = lived([steady_trace(values)], "disable", tail_of(whole_entries([1])), [cell(0), cell(4)])
-    assert life.degradation.sampled.dvth_volts()[0, 0].tolist() == [0, 0]
-    assert life.degradation.sampled.dvth_volts()[0, 1, 0] > 0
-    assert life.degradation.longest_duty[0].tolist() == [1, 0]
 
 
 def test_reads_and_writes_keep_their_order_in_a_cycle():
@@ -348,39 +305,3 @@ def test_reads_before_the_first_write_are_of_no_value():
         ]
     )
     assert prepare(trace, GUARD).schedule.end_cycle.tolist() == [2, 9]
-
-
-@each("seed", range(6))
-def test_values_die_where_the_trace_read_backwards_says(seed):
-    trace = random_trace(random.Random(seed), **(SPILLING if seed % 2 else SMALL))
-    window_of_slot, window_of_event, written, meant = {}, [], set(), set()
-    uses = last_uses(trace)
-    columns = zip(trace.kind.tolist(), trace.slot.tolist(), trace.reg.tolist(), strict=True)
-    for event, (kind, slot, reg) in enumerate(columns):
-        if kind == ALLOC:
-            window_of_slot[slot] = len(set(window_of_event))
-        window = window_of_slot[slot]
-        window_of_event.append(window)
-        if kind == WRITE:
-            written.add((window, reg))
-        if event in uses and (window, reg) in written:
-            meant.add(event)
-    lives = live_ranges(trace, np.array(window_of_event))
-    assert set(lives.death_event.tolist()) == meant
-    schedule = prepare(trace, GUARD).schedule
-    assert np.array_equal(schedule.residency_first, lives.first)
-    assert (schedule.op_kind == DEATH).sum() == len(meant)
-
-
-def test_as_many_entries_are_occupied_as_values_live(engine):
-    """Where dead values are switched off, what is on is what lives and is not spilled."""
-    technique = possible_techniques()["guard/plain/empty/False"]
-    for seed in range(3):
-        trace = with_full_masks(random_trace(random.Random(seed), **SPILLING))
-        replay, fault_maps = prepare(trace, technique), seeded_fault_maps(seed)
-        schedule = replay.schedule
-        alive = (schedule.end_cycle - schedule.cycle).sum()
-        spilled = engine.count(replay, fault_maps).spilled_row_cycles
-        powered = engine.cell_times(replay, fault_maps).powered
-        assert (powered.sum(axis=(1, 2)) == 2048 * (alive - spilled)).all()
-        assert not powered[fault_maps != 0].any()

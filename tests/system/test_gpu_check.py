@@ -3,11 +3,9 @@
 import itertools
 import json
 import pickle
-import struct
 import subprocess
 import sys
 import time
-from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,10 +15,9 @@ import gpu_ceilings
 import gpu_check
 import numpy as np
 import pytest
-from gpu_ceilings import OPERATIONS, STEPS, TimedDevice, floors_of_stress, kernels_of, rate_source
+from gpu_ceilings import TimedDevice, kernels_of
 from host_gpu.compiler import needs_host_compiler
 from host_gpu.host_device import HostDevice
-from kernel_resources import compile_kernels
 from places import ROOT
 
 from mcage.engines.cuda_engine import CudaEngine
@@ -29,7 +26,6 @@ from mcage.engines.cuda_engine.programs import compilations, select_program
 from mcage.engines.numpy_engine import NumpyEngine
 from mcage.engines.parity import Parity, excerpt
 from mcage.geometry import GCN
-from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 
 FEW = {name: TECHNIQUES[name] for name in ("baseline", "rrcd")}
@@ -259,14 +255,6 @@ def test_a_stage_that_does_not_end_is_given_up(card, monkeypatch, tmp_path):
     assert commands[0][commands[0].index("--stages") + 1] == "sweep"
 
 
-def test_stages_share_the_time_that_is_left():
-    assert gpu_check._share_s("parity", ["ceilings"], 540, 540) == pytest.approx(0.22 * 540)
-    parity, ceilings = (gpu_check.STAGES[name][0] for name in ("parity", "ceilings"))
-    late = gpu_check._share_s("parity", ["ceilings"], 540, 30)
-    assert late == pytest.approx(30 * parity / (parity + ceilings))
-    assert gpu_check._share_s("parity", [], 540, -3) == 0
-
-
 @pytest.mark.slow
 def test_parity_needs_no_package_but_those_of_engines():
     """The script begins where what only sweeps need is missing."""
@@ -274,14 +262,6 @@ def test_parity_needs_no_package_but_those_of_engines():
     code = f"{blocked}; sys.path[:0] = [{str(ROOT / 'scripts')!r}]; import gpu_check"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-
-
-def test_a_reference_that_is_too_slow_is_replaced_and_said_to_be():
-    slow = gpu_check.Future()
-    replay = prepare(excerpt(), TECHNIQUES["baseline"])
-    maps = gpu_check.demanding_maps(1)
-    _, by = gpu_check._meant(slow, NumpyEngine(), replay, maps, 0.01)
-    assert by == "numba"
 
 
 def test_the_default_sweep_is_extrapolated_only_where_it_says_so(card, monkeypatch, tmp_path):
@@ -348,34 +328,6 @@ def test_without_a_gpu(monkeypatch, capsys):
 # ---- ceilings --------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("operation", OPERATIONS)
-def test_a_rate_kernel_does_what_it_counts(operation):
-    """By the machine code: its loop has as many of the instructions as are counted for it."""
-    wanted = {"add": (0x210, 0x224, 0x235), "lop3": (0x212,), "dp2a": (0x226,)}[operation]
-    for architecture in (75, 90, 120):
-        cubin, _ = compile_kernels(rate_source(operation), operation, architecture)
-        counts = opcodes(cubin)
-        number = sum(counts[opcode & 0x1FF] for opcode in wanted)
-        assert STEPS <= number <= STEPS + 32, (architecture, counts)
-
-
-def opcodes(cubin):
-    """How often each operation occurs, by the low 9 bits of its code (sm_75 and newer)."""
-    start, count = (
-        struct.unpack_from("<Q", cubin, 0x28)[0],
-        struct.unpack_from("<H", cubin, 0x3C)[0],
-    )
-    sections = [struct.unpack_from("<IIQQQQ", cubin, start + 64 * i) for i in range(count)]
-    names = sections[struct.unpack_from("<H", cubin, 0x3E)[0]][4]
-    counts = Counter()
-    for name, _, _, _, offset, size in sections:
-        if cubin[names + name :].startswith(b".text."):
-            for place in range(offset, offset + size, 16):
-                counts[struct.unpack_from("<H", cubin, place)[0] & 0x1FF] += 1
-    return counts
-
-
 def test_kernels_and_their_blocks_are_known():
     names = {name for source, _ in compilations() for name in kernels_of(source)}
     assert names == set(gpu_ceilings.BLOCK_THREADS)
@@ -387,22 +339,6 @@ def test_times_of_kernels_that_overlap():
     timed.spans, timed.empty_seconds = lambda: spans, lambda: 0.25
     assert timed.busy_seconds() == 4
     assert timed.kernel_seconds() == {"a": 2.5, "b": 1.75}
-
-
-def test_spans_are_counted_from_origin_to_origin(monkeypatch):
-    """Single precision of long times does not blur short ones; the sum is right."""
-    clock = itertools.count(0, 4).__next__
-    monkeypatch.setattr(gpu_ceilings.time, "monotonic", clock)
-    timed = TimedDevice(pretended_cupy(), PretendedCard())
-    for _ in range(6):
-        begun = timed.event()
-        timed.launched("a", begun, timed.event())
-    spans = [(1e3 * begun, 1e3 * ended) for _, begun, ended in timed.spans()]
-    assert len(timed._origins) > 2
-    moments = [moment for span in spans for moment in span]
-    assert moments == sorted(moments)
-    assert all(ended - begun == pytest.approx(1) for begun, ended in spans)
-    assert moments[-1] == pytest.approx(12 + len(timed._origins) - 1, abs=1.5)
 
 
 def test_a_tool_that_is_not_done_has_found_nothing(monkeypatch, tmp_path):
@@ -437,16 +373,3 @@ def test_what_is_sanitized_asks_for_every_kernel_of_redirection():
     techniques = [TECHNIQUES[name] for name in gpu_check.SANITIZED]
     asked = [select_program(technique, GCN) for technique in techniques if technique.redirects]
     assert all(program in asked for program in compilations() if program[0] == "select.cu")
-
-
-def test_stages_fit_into_ten_minutes():
-    assert sum(share for share, _ in gpu_check.STAGES.values()) == pytest.approx(1)
-
-
-def test_floors():
-    replay = prepare(excerpt(), TECHNIQUES["rrcd"])
-    floors = floors_of_stress(replay, 10, 500, {"copy": {"bytes_per_second": 1e9}})
-    occupants = len(np.unique(replay.schedule.residency_first))
-    assert floors["log_epoch"]["bytes"] == 10 * (occupants * 308 + 3 * 2 * 8192 * 8)
-    assert floors["track"]["bytes"] == 500 * occupants // 256 * 32
-    assert floors["track"]["seconds"] == 1e-9 * floors["track"]["bytes"]

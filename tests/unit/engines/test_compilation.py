@@ -1,6 +1,5 @@
 """Is the user told when the engine is compiled, and only then? Is anything compiled twice?"""
 
-import errno
 import fcntl
 import importlib.util
 import os
@@ -8,11 +7,9 @@ import shutil
 import subprocess
 import sys
 from contextlib import nullcontext
-from unittest import mock
 
 import numpy as np
 import pytest
-from numba.core.caching import IndexDataCacheFile
 from numba.core.registry import CPUDispatcher
 from sweep_cases import small_sweep
 
@@ -22,7 +19,7 @@ from mcage.campaign.progress import Progress
 from mcage.compiled import compiled
 from mcage.engines.numba_engine import jit
 from mcage.engines.numba_engine.bounds import look
-from mcage.engines.numba_engine.jit import Dispatcher, inner, telling_of_compilation
+from mcage.engines.numba_engine.jit import Dispatcher, telling_of_compilation
 from mcage.engines.numba_engine.stress import place_and_bound
 from mcage.engines.numba_engine.tracked_cells import run_side_by_side, run_together
 from mcage.philox import _keep_small
@@ -60,32 +57,6 @@ def test_compilation_is_told_of_once():
         assert told == [True, False]
     keeping()(1)
     assert told == [True, False]
-
-
-def test_what_is_compiled_within_a_function_is_part_of_it():
-    @inner
-    def add(left, right):
-        return left + right
-
-    def twice(number):
-        return add(add(number, 1), number)
-
-    told, function = [], Dispatcher(twice, targetoptions={"nopython": True})
-    function.keeps_code = True
-    with telling_of_compilation(told.append):
-        assert function(4) == 9
-    assert told == [True]
-
-
-def test_a_function_with_a_lock_is_called_from_python_alone(tmp_path):
-    locked = jitted()
-    locked.lock_folder = tmp_path
-
-    def twice(number):
-        return locked(locked(number))
-
-    with pytest.raises(TypeError, match="called from Python alone"):
-        Dispatcher(twice, targetoptions={"nopython": True})(4)
 
 
 @pytest.mark.parametrize(
@@ -134,12 +105,6 @@ def test_no_two_processes_compile_a_function_at_a_time(monkeypatch, tmp_path):
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def test_a_folder_without_locks_hinders_nobody(tmp_path):
-    function = jitted()
-    function.lock_folder = tmp_path / "nowhere"
-    assert function(4) == 8
-
-
 @pytest.mark.slow
 def test_what_is_compiled_beside_is_what_lives_need(monkeypatch, tmp_path):
     monkeypatch.setattr(compile_beside, "cache_folder", lambda: str(tmp_path))
@@ -173,17 +138,6 @@ def test_the_process_beside_ends_with_the_block(monkeypatch, tmp_path):
     (tmp_path / "beside").touch()
     with compile_beside.compiling_beside():
         assert len(started) == 1, "there is nothing left to compile"
-
-
-def test_the_process_beside_ends_with_the_process_that_needs_it(monkeypatch):
-    read, write = os.pipe()
-    os.close(write)
-    ended = []
-    with os.fdopen(read) as nothing_to_read:
-        monkeypatch.setattr(sys, "stdin", nothing_to_read)
-        monkeypatch.setattr(os, "_exit", ended.append)
-        compile_beside._end_with_parent()
-    assert ended == [1]
 
 
 # Compiled functions of the host.
@@ -331,22 +285,6 @@ def test_machine_code_that_is_damaged_is_made_again(damage, suffix, loops, recwa
             if os.path.lexists(name):
                 without(name)
             name.write_bytes(content)
-
-
-def test_machine_code_without_a_place_is_made_in_each_run(loops, monkeypatch):
-    imported, kept = loops
-    (path,) = (path for path in kept if path.suffix == ".nbc" and "double" in path.name)
-    path.write_bytes(b"")
-    full = OSError(errno.ENOSPC, "No space left on device")
-    monkeypatch.setattr(IndexDataCacheFile, "_open_for_write", mock.Mock(side_effect=full))
-    try:
-        for _ in range(2):
-            double, out = imported("double"), np.zeros(3)
-            double(np.arange(3.0), out)
-            assert out.tolist() == [0, 2, 4]
-            assert not double.stats.cache_hits
-    finally:
-        path.write_bytes(kept[path])
 
 
 def test_a_file_in_place_of_a_folder_of_machine_code(tmp_path, monkeypatch):

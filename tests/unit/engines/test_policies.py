@@ -5,34 +5,22 @@ their own.
 """
 
 import ast
+from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pytest
-from command_line import invoke
 from engine_cases import possible_techniques
 from host_gpu.host_device import HostDevice
-from sweep_cases import small_spec
 
 import mcage
-from mcage.engines import numpy_engine
 from mcage.engines.cuda_engine import CudaEngine
-from mcage.engines.interface import Policies, fault_free_maps
+from mcage.engines.interface import fault_free_maps
 from mcage.engines.numba_engine import NumbaEngine
 from mcage.engines.numpy_engine import NumpyEngine
 from mcage.engines.parity import ask, excerpt
 from mcage.errors import UserError
 from mcage.replays.prepare import prepare
-from mcage.studies.sweep.study import Sweep
-from mcage.techniques import (
-    PLACEMENTS,
-    TECHNIQUES,
-    Gating,
-    Placement,
-    PlacementTraits,
-    Storage,
-    Technique,
-)
+from mcage.techniques import PLACEMENTS, Gating, Placement, PlacementTraits, Storage, Technique
 
 ENGINES = {
     "numpy": NumpyEngine,
@@ -68,25 +56,6 @@ def without_code(request, monkeypatch):
     return technique_with(**{request.param: member}), f"{request.param} 'mirror'"
 
 
-@pytest.fixture
-def in_the_reference_only(monkeypatch):
-    """A placement that redirects, with code in the reference engine and nowhere else."""
-    member = add_member(monkeypatch, Placement, "mirror")
-    monkeypatch.setitem(PLACEMENTS, member, PlacementTraits(redirects=True))
-    known = NumpyEngine.policies
-    more = Policies({*known.placements, member}, known.storages, known.gatings)
-    monkeypatch.setattr(NumpyEngine, "policies", more)
-    place_writes = numpy_engine.place_writes
-
-    def mirrored(replay, fault_maps):
-        return place_writes(replay, np.ascontiguousarray(fault_maps[:, ::-1]))
-
-    monkeypatch.setattr(numpy_engine, "place_writes", mirrored)
-    chosen = technique_with(placement=member)
-    monkeypatch.setitem(TECHNIQUES, "mine", chosen)
-    return chosen
-
-
 @pytest.mark.parametrize("name", ENGINES)
 def test_a_policy_without_code_is_refused_by_every_engine(name, without_code):
     technique, policy = without_code
@@ -96,40 +65,16 @@ def test_a_policy_without_code_is_refused_by_every_engine(name, without_code):
         mcage.replay(excerpt(), technique, engine=ENGINES[name]())
 
 
-@pytest.mark.parametrize("name", ["numba", "cuda"])
-def test_a_placement_of_the_reference_alone_is_refused_by_the_others(name, in_the_reference_only):
-    replay, maps = prepare(excerpt(), in_the_reference_only), fault_free_maps()
-    maps[0, :64] = 15
+@pytest.mark.parametrize("name", ENGINES)
+def test_a_placement_without_code_is_refused_whatever_is_asked_of_an_engine(name, monkeypatch):
+    """Though replays are prepared under it, as under any placement that redirects."""
+    member = add_member(monkeypatch, Placement, "mirror")
+    monkeypatch.setitem(PLACEMENTS, member, PlacementTraits(redirects=True))
+    replay, maps = prepare(excerpt(), technique_with(placement=member)), fault_free_maps()
     engine = ENGINES[name]()
-    refusal = f"'mine': engine '{name}' does not implement placement 'mirror'"
-    with pytest.raises(UserError, match=refusal):
-        engine.redirect(replay, maps)
-    with pytest.raises(UserError, match=refusal):
-        engine.count(replay, maps)
-    with pytest.raises(UserError, match=refusal):
-        engine.cell_times(replay, maps)
-    with pytest.raises(UserError, match=refusal):
-        ask(engine, replay, maps)
-    assert NumpyEngine().count(replay, maps).regular.any()
-
-
-def test_every_command_refuses_before_it_computes(in_the_reference_only, monkeypatch, tmp_path):
-    for name in ("count", "cell_times", "stress", "redirect"):
-        monkeypatch.setattr(NumbaEngine, name, None)  # nothing may be asked of the engine
-    out = tmp_path / "r.h5"
-    commands = (
-        "replay ScanLargeArrays --technique mine",
-        f"sweep --technique mine --kernel ScanLargeArrays --instances 2 --out {out}",
-        "rare --technique mine --kernel ScanLargeArrays --instances 10",
-        "sensitivity --technique mine --kernel ScanLargeArrays --instances 2",
-    )
-    for command in commands:
-        error = invoke(*command.split(), "--engine", "numba").exception
-        assert isinstance(error, UserError), command
-        assert "engine 'numba' does not implement placement 'mirror'" in str(error)
-    assert not any(tmp_path.iterdir())
-    with pytest.raises(UserError, match="placement 'mirror'"):
-        Sweep(small_spec(techniques=["mine"]), NumbaEngine())
+    for asked in (engine.redirect, engine.count, engine.cell_times, partial(ask, engine)):
+        with pytest.raises(UserError, match=f"engine '{name}' does not implement placement"):
+            asked(replay, maps)
 
 
 def test_a_placement_that_an_engine_claims_needs_a_row_and_a_layout(monkeypatch):
@@ -140,13 +85,6 @@ def test_a_placement_that_an_engine_claims_needs_a_row_and_a_layout(monkeypatch)
     monkeypatch.setitem(PLACEMENTS, member, PlacementTraits())
     with pytest.raises(UserError, match="placement 'mirror' is not implemented in window_layout"):
         prepare(excerpt(), technique)
-
-
-@pytest.mark.parametrize("policy", ["storage", "gating"])
-def test_shared_code_ends_in_a_refusal(policy, monkeypatch):
-    technique = technique_with(**{policy: add_member(monkeypatch, NEW[policy], "mirror")})
-    with pytest.raises(UserError, match=f"^{policy} 'mirror' is not implemented in"):
-        prepare(excerpt(), technique), technique.gates_released
 
 
 @pytest.mark.parametrize("engine", [NumpyEngine, NumbaEngine, CudaEngine])

@@ -1,8 +1,5 @@
 """Layouts of windows: arrays of one kind for all traces."""
 
-import gc
-import weakref
-
 import numpy as np
 import pytest
 from hypothesis import example, given
@@ -32,15 +29,6 @@ def test_arrays_are_writable_whatever_the_size_of_windows(name, size):
 
 
 # Writes of a trace: worked out once for all techniques, and only for as long as the trace is.
-
-
-def test_they_go_with_the_trace():
-    trace = small_trace()
-    writes = weakref.ref(writes_of(trace))
-    assert writes_of(trace) is writes()
-    del trace
-    gc.collect()
-    assert writes() is None
 
 
 def test_of_a_few_events_by_hand():
@@ -151,28 +139,25 @@ class Listed(DutyTree):
         for level in range(len(branches)):
             below = int(np.prod(branches[level:]))
             self.levels.append(in_order.reshape(*in_order.shape[:2], -1, below).max(axis=3))
-        self.asked = 0
 
     def largest(self, level, epoch, index, group):
         return self.levels[level][index, epoch, group]
 
     def duty(self, epoch, index, cell):
-        self.asked += len(cell)
         return self.duties[index, epoch, cell]
 
     def cell(self, place):
         return self.duties.shape[2] - 1 - place
 
 
-def search(slices, measure, known=None):
+def search(slices, measure):
     """Worst cells by a measure of the duties float64[epochs, m] and the slice of each."""
     count, epochs, _ = slices.duties.shape
 
     def shift_of(index, duty):
         return measure(np.stack([duty(one, slice(None)) for one in range(epochs)]), index)
 
-    known = np.zeros((count, 1), dtype=np.int64) if known is None else known
-    return worst_cells(slices, shift_of, known)
+    return worst_cells(slices, shift_of, np.zeros((count, 1), dtype=np.int64))
 
 
 def weighted(duties, index):
@@ -194,16 +179,6 @@ def test_no_cell_is_worse(seed, roots, branches):
     every = weighted(duties.transpose(1, 0, 2).reshape(3, -1), index).reshape(5, cells)
     assert np.array_equal(worst, every.max(axis=1))
     assert np.array_equal(every[np.arange(5), cell], worst)
-
-
-def test_what_is_known_saves_looking():
-    """Like cells stand together: few groups are opened, fewer if the worst cell is known."""
-    duties = np.sort(np.random.default_rng(1).random((1, 1, 4096)))
-    new, known = (Listed(duties, 64, (8, 8)) for _ in range(2))
-    assert search(new, weighted)[1] == [4095]
-    assert new.asked <= 1 + 2 * 8
-    assert search(known, weighted, np.array([[4095]]))[1] == [4095]
-    assert known.asked == 1 + 8, "the known cell and where the groups lead"
 
 
 @each(

@@ -4,25 +4,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from explore_duty import DUTY_HYPOTHESES, Assumptions, cell_times, compresses, reductions, share_on
+from explore_duty import DUTY_HYPOTHESES, Assumptions, cell_times, compresses, reductions
 from explore_spills import dying, occupancy, reliable_entries, spills
-from explore_traces import (
-    dispatched_by_wavefront,
-    few_registers,
-    kernels_of_table_5,
-    out_of_step,
-    released_at_last_access,
-    some_windows,
-    sound_radix_sort,
-)
-from trace_strategies import alloc, pattern, random_value, read, release, trace_of, write
+from explore_traces import dispatched_by_wavefront, released_at_last_access
+from trace_strategies import alloc, random_value, read, release, trace_of, write
 
 from mcage.engines import select_engine
 from mcage.engines.interface import fault_free_maps
 from mcage.replays.prepare import prepare
 from mcage.replays.schedule import make_schedule
 from mcage.techniques import technique
-from mcage.traces import Kernel, classify, compressible, validate_trace
+from mcage.traces import classify, compressible, validate_trace
 from mcage.traces.transforms import released_with_wavefronts
 
 IRREGULAR = np.arange(64) ** 3 + 5
@@ -70,49 +62,6 @@ def test_the_next_wavefront_takes_the_first_slot_that_is_free():
     assert changed.writes == 8
 
 
-def test_windows_of_one_slot_keep_their_events():
-    trace = work_groups()
-    changed = some_windows(trace, trace.slot[trace.alloc_event] == 1)
-    validate_trace(changed)
-    assert (changed.windows, changed.writes, changed.reads) == (2, 4, 2)
-    assert schedule_of(changed).windows.alloc_cycle.tolist() == [0, 31]
-
-
-def test_other_copies_are_traces():
-    trace = work_groups()
-    later = out_of_step(trace)
-    validate_trace(later)
-    assert schedule_of(later).windows.alloc_cycle.tolist() == [0, 15, 40, 55]
-    narrow = few_registers(trace, 1)
-    validate_trace(narrow)
-    assert (narrow.windows, narrow.writes, narrow.reads) == (4, 4, 4)
-
-
-def test_the_kernel_of_table_5_is_left():
-    events = [alloc(0, 0, 10), write(1, 0, 9, 1), release(5, 0)]
-    events += [alloc(105, 0, 3), write(106, 0, 2, 1), release(110, 0)]
-    trace = trace_of(events)
-    named = replace(trace, kernels=(Kernel("blockAddition", 3), Kernel("ScanLargeArrays", 10)))
-    left = kernels_of_table_5(named)
-    validate_trace(left)
-    assert (left.windows, left.cycles, schedule_of(left).windows.size.tolist()) == (1, 6, [3])
-    assert kernels_of_table_5(trace) is trace
-
-
-def test_radix_sort_is_sound_in_the_first_launch_of_each_kernel():
-    events = []
-    for begin, size in ((0, 4), (20, 5), (40, 4), (60, 5)):
-        events += [alloc(begin, 0, size), *(write(begin + i, 0, 0, i) for i in (1, 2, 3))]
-        events += [release(begin + 9, 0)]
-    trace = trace_of(events, name="RadixSort")
-    assert trace.alloc_launch.tolist() == [0, 1, 2, 3]
-    assert sound_radix_sort(trace).alloc_launch.tolist() == [0, 1]
-    # A time without windows is one cycle, whatever events of others it held.
-    outer = some_windows(trace, np.array([True, False, False, True]))
-    assert schedule_of(outer).windows.alloc_cycle.tolist() == [0, 10]
-    assert sound_radix_sort(replace(trace, name="Reduction")).windows == 4
-
-
 def test_groups_of_eight_are_the_rule_of_mcage():
     import random
 
@@ -121,15 +70,6 @@ def test_groups_of_eight_are_the_rule_of_mcage():
         expected = compressible(classify(values), limit)
         assert 0 < expected.sum() < len(values)
         assert (compresses(values, 8, limit) == expected).all()
-
-
-def test_groups_of_other_sizes():
-    tiles = pattern(0, 4, 64)[None].reshape(1, 8, 8)[:, ::2].reshape(1, 32)
-    by_16 = np.tile(np.arange(16, dtype=np.uint32), 4)[None]
-    assert compresses(by_16, 16, 64).all()
-    assert not compresses(by_16, 8, 64).any()
-    assert compresses(tiles, 8, 128).all()
-    assert not compresses(tiles, 8, 64).any()
 
 
 def test_the_defaults_are_what_mcage_does(engine):
@@ -159,34 +99,12 @@ def test_how_long_the_first_register_is_on_under_rc(engine, assumed, on):
     assert not times.powered[0, 1].any(), "compressed"
 
 
-def test_rotation_followed_once_starts_at_offset_zero(engine):
-    times = cell_times(engine, work_groups(), "rc+rar", 64, Assumptions(executions=1))
-    assert times.period == 80
-    assert times.powered[0, :4, 0].tolist() == [28, 28, 28, 28]
-
-
-def test_slots_in_turn_move_windows(engine):
-    events = [alloc(0, 0, 1), write(1, 0, 0, IRREGULAR), release(9, 0)]
-    events += [alloc(0, 1, 1), write(1, 1, 0, IRREGULAR), release(19, 1)]
-    events += [alloc(20, 0, 1), write(20, 0, 0, IRREGULAR), release(29, 0)]
-    events += [alloc(30, 0, 1), write(30, 0, 0, IRREGULAR), release(39, 0)]
-    trace = trace_of(events)
-    recorded = cell_times(engine, trace, "rc", 64, Assumptions())
-    in_turn = cell_times(engine, trace, "rc", 64, Assumptions(slots="in turn"))
-    assert recorded.powered[0, :2, 0].tolist() == [8 + 9 + 9, 18]
-    assert in_turn.powered[0, :2, 0].tolist() == [8 + 9, 18 + 9]
-
-
 @pytest.mark.parametrize("name", DUTY_HYPOTHESES)
 def test_every_hypothesis_gives_reductions(engine, name):
     percent = reductions(engine, [[work_groups()]], 64, DUTY_HYPOTHESES[name])
     assert percent.shape == (1, 8)
     assert (percent > -1e-9).all()
     assert (percent <= 100).all()
-
-
-def test_register_shares():
-    assert share_on(work_groups()) == pytest.approx([100 * 28 / 30, 0])
 
 
 def test_a_dead_register_gives_up_its_home():
@@ -202,15 +120,6 @@ def test_a_dead_register_gives_up_its_home():
     # Register 1 has the home while register 0 is written a second time.
     assert (freed.lds, freed.regular) == pytest.approx((100 / 3, 0))
     assert spills(dying(schedule), reliable_entries(2)).lds == 0
-
-
-def test_spilled_writes_are_counted_anew_and_again():
-    events = [alloc(0, 0, 2), write(1, 0, 0, IRREGULAR)]
-    events += [write(cycle, 0, 1, IRREGULAR) for cycle in (2, 3, 4)]
-    events += [write(5, 0, 1, 1), release(9, 0)]
-    spilled = spills(schedule_of(trace_of(events)), reliable_entries(1))
-    assert (spilled.lds, spilled.newly) == pytest.approx((60, 20))
-    assert spilled.lds_blocks == pytest.approx(100 * 12 / 17)
 
 
 def test_occupancy_is_time_in_which_entries_hold_something():
