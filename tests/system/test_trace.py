@@ -11,8 +11,6 @@ from places import ROOT
 from trace_strategies import alloc, release, trace_of, write
 
 from mcage.results.reader import read_header
-from mcage.spec import SweepSpec
-from mcage.studies.sweep.plan import kernels_of
 from mcage.traces.library import KERNELS, ApproximateTraceWarning, open_trace, recorded_trace
 from mcage.traces.storage import load_trace, save_trace
 
@@ -93,14 +91,6 @@ def imported(tmp_path):
     return tmp_path / "traces" / "matrixtranspose-made.cu0.simd0.h5"
 
 
-def test_json_has_the_facts_of_every_window_and_trace(tmp_path):
-    facts = json.loads(run_mcage("trace", "import", TIMING, TEXT, "--out", tmp_path, "--json"))
-    assert facts["format"] == "multi2sim"
-    assert [window["wavefront"] for window in facts["windows"]] == [0, 40, 80]
-    assert facts["traces"][0]["windows"] == 3
-    assert set(facts["approximate"]) == {"contents"}
-
-
 def test_what_a_trace_keeps_of_its_source_is_shown_in_words(imported):
     text = run_mcage("trace", "show", imported)
     assert re.search("^approximate: contents +3 writes were printed", text, re.M)
@@ -160,13 +150,6 @@ def test_a_file_that_is_not_a_trace_is_not_replaced(refusal, imported):
 
 
 # Kernels of a narrower slice.
-
-
-def test_kernels_of_a_narrower_slice():
-    """Refusals of suites stand in tests/unit/traces."""
-    narrow = {"registers": {"geometry": "nvidia"}, "workload": {"kernels": ["my.h5"]}}
-    for fields, kernels in (({}, KERNELS), (narrow, ("my.h5",))):
-        assert kernels_of(SweepSpec.from_mapping(fields)) == kernels
 
 
 @pytest.mark.parametrize("name", ["Reduction", pytest.param("rope.gcn", marks=pytest.mark.slow)])

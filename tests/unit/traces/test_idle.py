@@ -138,26 +138,18 @@ def work_groups() -> Trace:
     return replace(trace, alloc_work_group=np.array([0, 0, 1, 1], dtype=np.uint32))
 
 
-def test_a_wavefront_ends_as_long_after_its_last_access_as_the_last_of_its_group():
-    trace = work_groups()
-    assert wavefront_ends(trace).tolist() == [15, 30, 55, 70]
-    assert release_cycles(released_with_wavefronts(trace)).tolist() == [15, 30, 55, 70]
-
-
-def test_the_work_groups_of_two_launches_are_different_ones():
-    trace = work_groups()
-    launches = replace(
-        trace,
-        alloc_work_group=np.zeros(4, dtype=np.uint32),
-        alloc_launch=np.array([0, 0, 1, 1], dtype=np.uint32),
-    )
-    assert wavefront_ends(launches).tolist() == [15, 30, 55, 70]
-
-
-def test_a_wavefront_alone_in_its_group_ends_when_it_was_released():
-    trace = work_groups()
-    alone = replace(trace, alloc_work_group=np.arange(4, dtype=np.uint32))
-    assert wavefront_ends(alone).tolist() == [30, 30, 70, 70]
+@each(
+    ("changes", "ends"),
+    [
+        ({}, [15, 30, 55, 70]),
+        ({"alloc_work_group": [0] * 4, "alloc_launch": [0, 0, 1, 1]}, [15, 30, 55, 70]),
+        ({"alloc_work_group": [0, 1, 2, 3]}, [30, 30, 70, 70]),
+    ],
+)
+def test_a_wavefront_ends_as_long_after_its_last_access_as_the_last_of_its_group(changes, ends):
+    """Groups of two launches are different ones; alone in one, it ends when it was released."""
+    columns = {name: np.array(column, np.uint32) for name, column in changes.items()}
+    assert wavefront_ends(replace(work_groups(), **columns)).tolist() == ends
 
 
 def test_windows_that_were_not_released_together_stay_as_recorded():

@@ -1,7 +1,6 @@
 """Numbers and excerpts of a trace."""
 
 import dataclasses
-import random
 from importlib.resources import files
 
 import numpy as np
@@ -9,19 +8,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from tables import each
-from trace_strategies import alloc, pattern, random_trace, read, release, trace_of, traces, write
+from trace_strategies import alloc, pattern, read, release, trace_of, traces, write
 
 from mcage.errors import UserError
 from mcage.geometry import preset
 from mcage.traces import first_generations
-from mcage.traces.library import (
-    KERNELS,
-    MODERN,
-    SHORT_NAMES,
-    bundled_trace,
-    kernels_of_suite,
-    open_trace,
-)
+from mcage.traces.library import KERNELS, MODERN, bundled_trace, kernels_of_suite, open_trace
 from mcage.traces.model import ALLOC, COLUMNS, WRITE, validate_trace
 from mcage.traces.patterns import summarize_trace
 from mcage.traces.storage import save_trace
@@ -152,12 +144,8 @@ def test_excerpt_of_nothing():
         first_generations(trace, 1)
 
 
-def test_excerpt_says_what_it_is():
-    assert first_generations(two_kernels(), 2).source["first_generations"] == 2
-
-
-def check_excerpt(trace, generations, whole_slots=None):
-    """Against the events of each slot of the trace, which are looked for unless they are given."""
+def check_excerpt(trace, generations):
+    """Against the events of each slot of the trace."""
     short = first_generations(trace, generations)
     validate_trace(short)
     had = trace.windows_per_slot()
@@ -169,7 +157,7 @@ def check_excerpt(trace, generations, whole_slots=None):
     if short is trace:
         return
     # What is kept is kept whole: the windows' own events are those of the trace, in order.
-    whole_slots = whole_slots or events_of_slots(trace)
+    whole_slots = events_of_slots(trace)
     for slot, part in events_of_slots(short).items():
         whole = whole_slots[slot]
         position = 0
@@ -208,22 +196,6 @@ def test_excerpts_of_any_trace(trace, generations):
     except UserError as error:
         assume("no register write" not in str(error))
         raise
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", KERNELS)
-def test_excerpts_of_bundled_traces(name):
-    trace = bundled_trace(name)
-    whole_slots = events_of_slots(trace)
-    for generations in {1, 2, 4, trace.generations}:
-        check_excerpt(trace, generations, whole_slots)
-
-
-def test_excerpt_of_an_excerpt():
-    trace = random_trace(random.Random(4), generations=(4, 6), phases=(1, 1))
-    assert first_generations(first_generations(trace, 3), 1).digest() == (
-        first_generations(trace, 1).digest()
-    )
 
 
 # The bundled traces: there, whole, what the papers' tables say of them, and found by name.
@@ -304,23 +276,12 @@ def test_names_and_short_names_in_any_case(spelled, name):
     assert open_trace(spelled).name == name
 
 
-def test_short_names_are_those_of_the_papers():
-    names = " ".join(SHORT_NAMES.values())
-    assert names == "BlackS DCT Histog MatrixM MatrixT QRandS RadixS Reduct ScanLArr SimConv"
-
-
 @each("opening", [open_trace, bundled_trace])
 @each("name", ["MatrixTransposeB16", "", "nowhere/trace.h5"])
 def test_unknown_name_lists_the_known_ones(opening, name):
     with pytest.raises(UserError, match=r"BlackScholes, DCT, .*SimpleConvolution") as caught:
         opening(name)
     assert repr(name) in str(caught.value)
-
-
-def test_path(tmp_path):
-    save_trace(by_hand(), tmp_path / "mine.h5")
-    for path in (tmp_path / "mine.h5", str(tmp_path / "mine.h5")):
-        assert open_trace(path).digest() == by_hand().digest()
 
 
 def test_name_goes_before_a_file_of_that_name(tmp_path, monkeypatch):

@@ -103,10 +103,6 @@ def test_first_block_decides_from_sixteen_components(content, fits):
     assert first_block_fits(content[None], GCN, 64).tolist() == [fits]
 
 
-def test_first_block_without_limit():
-    assert first_block_fits(pattern(1, 4, 128)[None], GCN, None).tolist() == [True]
-
-
 def offsets(*deltas):
     """A content whose components differ from the base by 0 or by one of the deltas."""
     value = np.zeros(64, np.int64)

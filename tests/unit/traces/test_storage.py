@@ -105,13 +105,6 @@ def test_how_registers_are_stored_makes_no_difference(saved):
     assert_same(load_trace(saved), small_trace())
 
 
-@each("kind", ["<u4", "<i2", ">u2", "<f4"])
-def test_no_other_type_of_registers_is_read(kind, saved):
-    put(saved, "event/reg", held(saved, "event/reg").astype(kind))
-    with pytest.raises(UserError, match=r"event/reg: has type .*must be uint8 or uint16$"):
-        load_trace(saved)
-
-
 @each("name", PRESETS)
 def test_a_file_that_says_only_entries_and_lanes_is_of_the_first_such_preset(name, tmp_path):
     with on(PRESETS[name]):

@@ -309,16 +309,6 @@ def test_a_file_whose_end_is_missing(tmp_path):
     assert 0 < part["windows"][0]["writes"] < whole["windows"][0]["writes"]
 
 
-def test_json_may_be_spaced(tmp_path):
-    lines = lines_of()
-    whole = facts(tmp_path, lines)["windows"]
-    spaced = [
-        b", " + json.dumps(json.loads(line.lstrip(b","))).encode() if b"{" in line else line
-        for line in lines
-    ]
-    assert facts(tmp_path, spaced)["windows"] == whole
-
-
 @each(
     ("text", "written", "read"),
     [

@@ -96,6 +96,12 @@ def test_lanes_and_time_make_a_trace_approximate(tmp_path):
     assert re.search(r"\d+\.\d% of them read 0", recording.approximate["lanes"])
 
 
+def test_sms_are_told_apart_by_slots(tmp_path):
+    recording = imported(files_of("nvbit/matrixtranspose-two-sms"), tmp_path).recording
+    places = {(w.place.unit, w.place.part) for w in recording.windows}
+    assert places == {(sm, part) for sm in (0, 1) for part in range(4)}
+
+
 def test_a_kernels_line_comes_before_the_last_records_of_the_one_before(tmp_path):
     """The sample has it so; when the second kernel's line comes first of all, nothing changes."""
     content = text_of("nvbit/scanlargearrays-two-kernels")
