@@ -3,7 +3,7 @@
 import random
 import re
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache, reduce
 from importlib.resources import files
 from pathlib import Path
@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import tomli_w
 import typer.main
 import zstandard
-from cutracer_text import old_version
 from import_samples import NAMES, files_of
 from multi2sim_text import multi2sim_files
 from mutations import Grammar, Values, damaged
@@ -372,33 +371,15 @@ def excerpts(format_name: str) -> list[list[tuple[str, bytes]]]:
     """Small sound inputs of a format: lists of names and contents of files."""
     if format_name == "csv":
         return [[("run.csv", plain_table(small_trace()).encode())]]
-    inputs = []
     if format_name == "multi2sim":
         listing, timing = multi2sim_files(small_trace())
-        inputs.append([("run.txt", listing.encode()), ("run.m2s", timing.encode())])
-    for name in (name for name in NAMES if name.split("/")[0] == format_name):
-        parts = [(path.stem, unpacked(path)) for path in files_of(name)]
-        if format_name == "multi2sim" and len(parts) == 2:
-            inputs.append(_beginning(*parts))
-        else:
-            inputs.append([(name, _excerpt(content)) for name, content in parts])
-    return inputs + [
-        [(name, older)]
-        for ((name, content), *_) in inputs
-        for older in _other_versions(format_name, content)
+        return [[("run.txt", listing.encode()), ("run.m2s", timing.encode())]]
+    unpack = zstandard.ZstdDecompressor().decompressobj
+    return [
+        [(path.stem, _excerpt(unpack().decompress(path.read_bytes()))) for path in files_of(name)]
+        for name in NAMES
+        if name.split("/")[0] == format_name
     ]
-
-
-def unpacked(path: Path) -> bytes:
-    """Content of a file that is compressed by Zstandard."""
-    return zstandard.ZstdDecompressor().decompressobj().decompress(path.read_bytes())
-
-
-def _other_versions(format_name: str, content: bytes) -> Iterator[bytes]:
-    """The same in other versions of its tool."""
-    if format_name == "cutracer" and content.startswith(b"{"):
-        yield b"".join(old_version(content, numbered=True))
-        yield b"".join(old_version(content, addresses=False))
 
 
 def _excerpt(content: bytes) -> bytes:
@@ -406,11 +387,3 @@ def _excerpt(content: bytes) -> bytes:
     content = re.sub(rb"(?m)^.*v\[\d+\]\[(?:[4-9]|\d\d)\] = .*\n", b"", content)
     first = content[:EXCERPT_BYTES].rpartition(b"\n")[0]
     return b"\n".join([first, *content[len(first) :].split(b"\n")[1:][-5:]])
-
-
-def _beginning(timing: tuple[str, bytes], listing: tuple[str, bytes]) -> list[tuple[str, bytes]]:
-    """First lines of a text of Multi2Sim, and of its timing what belongs to them."""
-    blocks = listing[1][:EXCERPT_BYTES].rpartition(b"\n ")[0] + b"\n"
-    fetched = [match.start() for match in re.finditer(rb"(?m)^ *si.new_inst", timing[1])]
-    end = [*fetched, len(timing[1])][blocks.count(b"// 0")]
-    return [(timing[0], timing[1][:end]), (listing[0], blocks)]

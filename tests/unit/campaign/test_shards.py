@@ -152,15 +152,6 @@ def test_parts_in_any_order_make_the_file_of_one_run(whole, tmp_path):
     assert list(tmp_path.iterdir()) == [out]
 
 
-def test_the_whole_campaign_takes_what_parts_have_left(whole, tmp_path):
-    out, listener = tmp_path / "pi.h5", Listener()
-    run_campaign(STUDY, out, 4, part=Part(2, 3))
-    run_campaign(STUDY, out, 50, listener)
-    assert listener.begin == (60, 20)
-    assert out.read_bytes() == whole
-    assert list(tmp_path.iterdir()) == [out]
-
-
 def test_a_part_takes_what_others_have_left(whole, tmp_path):
     out, listener = tmp_path / "pi.h5", Listener()
     run_campaign(STUDY, out, 7, part=Part(1, 2))  # its shards end at 28 and 30

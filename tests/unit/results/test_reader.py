@@ -51,13 +51,6 @@ def test_foreign(tmp_path):
         refuse(path, "not written by mcage")
 
 
-def test_truncated_anywhere(good, tmp_path):
-    path = tmp_path / "r.h5"
-    for length in np.linspace(0, len(good) - 1, 40).astype(int):
-        path.write_bytes(good[:length])
-        refuse(path, "truncated")
-
-
 def test_damaged_anywhere(good, tmp_path):
     path = tmp_path / "r.h5"
     draw = np.random.default_rng(3)

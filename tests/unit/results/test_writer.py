@@ -4,6 +4,7 @@ import pickle
 import re
 import warnings
 from contextlib import contextmanager
+from dataclasses import replace
 
 import cf_units
 import darts
@@ -27,7 +28,7 @@ from mcage.results import lazy_store, writer
 from mcage.results.reader import open_results, read_header
 from mcage.results.variable import Coordinate, dimension_sizes
 from mcage.results.writer import conforming, write_results
-from mcage.studies.gpu_both.study import TECHNIQUE, BothHeader
+from mcage.studies.gpu_both.study import TECHNIQUE
 from mcage.studies.gpu_both.study import VARIABLES as BOTH
 from mcage.studies.gpu_gating.study import AGE, POLICY
 from mcage.studies.gpu_heterogeneity.spec import HeterogeneitySpec
@@ -175,29 +176,15 @@ NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 """What CF 1.8, section 2.3, recommends for the names of variables, dimensions and attributes."""
 
 
-def both():
-    """A study of both levels, whose spec costs seconds to be checked."""
-    labels = (
-        Coordinate(POLICY, ("default", "round-robin")),
-        Coordinate(TECHNIQUE, ("baseline",)),
-        Coordinate(AGE, (5.0, 10.0)),
-    )
-    return BothHeader(
-        name="gpu-both",
-        computes=BOTH,
-        labels=labels,
-        spec_toml="",
-        spec_digest="0" * 64,
-        seed=1,
-        instances=FEW,
-        engine="numba",
-    )
-
-
+LABELS_OF_BOTH = (
+    Coordinate(POLICY, ("default", "round-robin")),
+    Coordinate(TECHNIQUE, ("baseline",)),
+    Coordinate(AGE, (5.0, 10.0)),
+)
 HEADERS = {
     "sweep": lambda: fake_campaign.campaign(instances=FEW, margins=("read", "write")),
     "gating": lambda: gating(instances=FEW, policies=["default"]).header,
-    "both": both,
+    "both": lambda: replace(darts.pi_by_darts(FEW).header, computes=BOTH, labels=LABELS_OF_BOTH),
     "heterogeneity": lambda: Heterogeneity(HeterogeneitySpec(instances=FEW)).header,
     "darts": lambda: darts.pi_by_darts(FEW).header,
 }
