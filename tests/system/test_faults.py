@@ -56,30 +56,23 @@ def test_map_and_table_in_the_terminal() -> None:
 
 
 def test_json() -> None:
-    result = json.loads(run("--json", "--vdd", 0.45, "--seed", 3, "--instance", 5, "--maps", 260))
-    cells = sample_tail(scenario("common"), 3, np.array([5]), 0.45)
+    changes = {"mu_volts": 0.15, "sigma_systematic_volts": 0.02, "sigma_random_volts": 0.06}
+    law = ["--mu", 0.15, "--sigma-systematic", 0.02, "--sigma-random", 0.06, "--arrays", "64x256"]
+    options = ["--vdd", 0.45, "--seed", 3, "--instance", 5, "--maps", 260, *law]
+    result = json.loads(run("--json", *options))
+    changed = dataclasses.replace(scenario("common"), **changes).in_arrays(ArraySize(64, 256))
+    cells = sample_tail(changed, 3, np.array([5]), 0.45)
     assert result["faulty_bits"] == bits_of(cells)[0].tolist()
     assert result["unusable_blocks"] == fault_map(cells, everything(cells))[0].tolist()
     assert result["vdd_volts"] == 0.45
     shares = result["shares"]
-    assert shares["table"] == [0.34, 0.33, 0.20, 0.10, 0.03]
-    all_maps = sample_tail(scenario("common"), 3, np.arange(260), 0.45)
+    all_maps = sample_tail(changed, 3, np.arange(260), 0.45)
     bits = bits_of(all_maps)
     assert shares["mean"] == class_shares(bits).mean(axis=0).tolist()
     for mean, error, expected in zip(
         shares["mean"][:3], shares["standard_error"], shares["expected"], strict=False
     ):
         assert abs(mean - expected) < 4 * error
-
-
-def test_another_slice() -> None:
-    """Twice as many entries of half as many cells: fewer of them are faulty."""
-    shown = json.loads(run("--geometry", "nvidia", "--maps", 2, "--json"))
-    assert len(shown["faulty_bits"]) == len(shown["unusable_blocks"]) == 512
-    assert max(shown["unusable_blocks"]) <= 0b11
-    assert "table" not in shown["shares"]
-    of_papers = json.loads(run("--maps", 2, "--json"))["shares"]["expected"]
-    assert sum(shown["shares"]["expected"][2:]) < sum(of_papers[2:]) / 2
 
 
 def test_table_modes() -> None:
@@ -123,36 +116,6 @@ def test_standard_error_takes_dies_not_slices() -> None:
     assert shares["standard_error"][0] == pytest.approx(error, rel=1e-9)
     one_die = json.loads(run("--json", *options, "--maps", 4))["shares"]
     assert one_die["standard_error"] == [None] * 5
-
-
-def test_law_is_an_input() -> None:
-    changes = {"sigma_systematic_volts": 0.02, "sigma_random_volts": 0.05, "phi": 0.1}
-    arguments = ["--sigma-systematic", 0.02, "--sigma-random", 0.05, "--phi", 0.1]
-    result = json.loads(run("--json", *arguments, "--maps", 1))
-    assert {key: result[key] for key in changes} == changes
-    changed = dataclasses.replace(scenario("common"), **changes)
-    cells = sample_tail(changed, 1, np.array([0]), 0.419)
-    assert result["faulty_bits"] == bits_of(cells)[0].tolist()
-
-
-def test_spread_blocks() -> None:
-    plain, spread = (
-        json.loads(run("--json", "--maps", 1, *option)) for option in ([], ["--spread-blocks"])
-    )
-    assert plain["faulty_bits"] == spread["faulty_bits"]
-    assert plain["unusable_blocks"] != spread["unusable_blocks"]
-
-
-def test_arrays_of_a_map(tmp_path: Path) -> None:
-    options = ["--scenario", "measured", "--arrays", "64x256", "--mu", 0.4, "--maps", 2]
-    result = json.loads(run("--json", *options))
-    assert (result["arrays"], result["phi"]) == ("64x256", None)
-    this = dataclasses.replace(scenario("measured"), mu_volts=0.4)
-    this = this.in_arrays(ArraySize(64, 256))
-    cells = sample_tail(this, 1, np.array([0]), 0.515)
-    assert result["faulty_bits"] == bits_of(cells)[0].tolist()
-    assert "table" not in result["shares"]
-    run(*options, "--png", tmp_path / "map.png")
 
 
 @pytest.fixture
@@ -205,14 +168,8 @@ def test_picture(tmp_path: Path, mode: str) -> None:
     ("arguments", "message"),
     [
         (["--mode", "varius-selected"], "choose one of varius, table, table-exact"),
-        (["--vdd", "0.3"], "every entry"),
-        (["--mode", "table", "--vdd", "0.45"], "0.419 V only"),
-        (["--mode", "table", "--sigma-die", "0.01"], "sigma_die_volts = 0.01: mode table"),
         (["--geometry", "amd"], "unknown geometry 'amd'; choose one of gcn, nvidia"),
         (["--geometry", "nvidia", "--mode", "table"], "of entries of a gcn slice, not of nvidia"),
-        (["--arrays", "96x128"], "arrays = 96x128, expected arrays that divide 256 entries"),
-        (["--scenario", "measured", "--phi", "0.2"], "phi = 0.2: arrays"),
-        (["--scenario", "measured", "--mode", "table"], "no table is published for .* measured"),
         (["--fit", "shipped", "--vdd", "0.5"], "--vdd: a fit draws no map"),
         (["--fit", "shipped", "--leave-out", "0.6"], r"no counts at 0\.6 V"),
         (["--leave-out", "0.53"], "--leave-out 0.53: give the counts with --fit"),
@@ -222,14 +179,3 @@ def test_picture(tmp_path: Path, mode: str) -> None:
 def test_mistakes(arguments: list[str], message: str) -> None:
     with pytest.raises(UserError, match=message):
         run(*arguments)
-
-
-def test_unwritable_picture_is_refused_before_computing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def compute(*_: object) -> None:
-        raise AssertionError("computed first")
-
-    monkeypatch.setattr("mcage.variation.fault_models.FaultModel.sample", compute)
-    with pytest.raises(UserError, match=r"cannot write .*: there is no folder"):
-        run("--png", tmp_path / "no" / "map.png")

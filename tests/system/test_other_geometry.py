@@ -23,7 +23,7 @@ from mcage.results.reader import open_results, read_header
 from mcage.spec import SweepSpec
 from mcage.studies.sweep.study import Sweep
 from mcage.traces.library import MODERN
-from mcage.traces.storage import load_trace, save_trace
+from mcage.traces.storage import save_trace
 
 SHAPE = {"slots": (6, 9), "window_sizes": (12, 20), "generations": (2, 3), "accesses": (20, 30)}
 
@@ -54,10 +54,6 @@ def spec_of(traces, **fields):
 @pytest.fixture(scope="module")
 def result(traces, tmp_path_factory):
     return run_sweep(spec_of(traces), tmp_path_factory.mktemp("result") / "numba.h5", "numba")
-
-
-def test_a_file_keeps_the_geometry(traces):
-    assert load_trace(traces[0]).geometry == NVIDIA
 
 
 @pytest.mark.parametrize("engine", [NumpyEngine, pytest.param(cuda_engine, marks=pytest.mark.slow)])
@@ -158,20 +154,6 @@ def test_bad_constants_are_refused(traces, costs_file, command, tmp_path):
         assert code == 2
         assert said == f"error: {bad}, [28nm.slice] read_pj = -1: must be 0 or above\n"
     assert not list(tmp_path.glob("r.h5*"))
-
-
-@pytest.mark.slow
-def test_a_replay_with_constants_of_ones_own(traces, costs_file, command):
-    words = ("replay", traces[0], "--technique", "wc", "--engine", "numba", "--json", "--costs")
-    report, doubled, other = (
-        json.loads(command(*words, costs_file("mine.toml", *given))[1])
-        for given in ((), ("nvidia", "494.76"), ("gcn",))
-    )
-    reads = report["energy"]["slice_reads_pj"][0]
-    assert doubled["energy"]["slice_reads_pj"] == [pytest.approx(2 * reads)]
-    assert "energy and slowdown rest on user-defined constants" in report["caveat"]
-    assert other["energy"]["total_pj"] == [None]
-    assert "are those of slices of 256 x 64 with blocks of 16" in other["caveat"]
 
 
 def test_slices_do_not_mix(traces):

@@ -203,36 +203,3 @@ def test_options_that_make_a_program_another_one(command, tmp_path):
     said = command("inject", "page/a.toml", "--out", "c.h5")[2]
     assert f"{SOURCE} ({first[SOURCE][:12]}, " in said
     assert f"{CODE} ({first[CODE][:12]}, " in said
-
-
-CHANGES = {
-    ("sweep", "--technique", "baseline", "--kernel", "t.h5"): [
-        (("--seed", "2"), "seed (1, 2)"),
-        (("--vdd", "0.5"), "vdd_volts ([], [0.5])"),
-        (("--environment", "undervolted"), "environments (['turbo', 'dvfs'], ['undervolted'])"),
-        (("--nbti", "bhardwaj"), "aging.model ('facelift', 'bhardwaj')"),
-    ],
-    ("vmin", "--technique", "baseline", "--kernel", "t.h5"): [
-        (("--years", "3"), "vmin.years (not given, 3.0)"),
-    ],
-    ("gpu", "gating"): [(("--seed", "2"), "seed (1, 2)")],
-    ("gpu", "heterogeneity"): [(("--seed", "2"), "seed (1, 2)")],
-    ("gpu", "both", "--slices-per-sm", "1", "--periods", "1", "--replay", "t.h5"): [
-        (("--cell-vt0", "nominal"), "cell_vt0 ('sm', 'nominal')"),
-    ],
-}
-
-
-@pytest.mark.slow
-@each("run", [*CHANGES])
-def test_another_option_on_the_same_file_is_named_with_both_values(command, tmp_path, run):
-    empty(tmp_path)
-    write_trace(5)
-    run_there = (*run, "--instances", "3", "--out", "r.h5")
-    assert command(*run_there)[0] == 0
-    for options, words in CHANGES[run]:
-        code, out, said = command(*run_there, *options)
-        assert (code, out) == (2, "")
-        assert f"r.h5 already holds another campaign (differs from this one in {words})" in said
-        assert "choose another --out, or delete it" in said
-        assert not re.search("[0-9a-f]{13}", said)

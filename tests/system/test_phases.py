@@ -7,39 +7,12 @@ import sys
 import bench_engines
 import host_share
 import pytest
-from phases import ENGINE_PHASES, Stopwatch, TimedEngine, forget_peak, peak_bytes, run_timed_sweep
-from sweep_cases import assert_same_arrays, small_spec
+from phases import ENGINE_PHASES, run_timed_sweep
+from sweep_cases import small_spec
 
 from mcage.engines.numba_engine import NumbaEngine
-from mcage.studies.sweep.study import Sweep
 
 pytestmark = pytest.mark.slow  # they are of scripts, on which no result depends
-
-
-def test_a_phase_in_a_phase_is_charged_once():
-    watch = Stopwatch(clock=itertools.count().__next__)
-    with watch.phase("outer"):
-        with watch.phase("inner"):
-            pass
-        with watch.phase("outer"):
-            pass
-    assert watch.seconds == {"outer": 4, "inner": 1}
-
-
-def test_spans_that_overlap_count_once():
-    watch = Stopwatch()
-    watch._spans += [("a", 1, 4), ("b", 2, 3), ("a", 3, 5), ("other", 0, 99), ("b", 7, 8)]
-    assert watch.wall_seconds(("a", "b")) == 5
-    assert watch.wall_seconds(("b",)) == 2
-
-
-def test_a_timed_engine_computes_the_same():
-    spec = small_spec(instances=3)
-    timed, plain = (
-        Sweep(spec, engine).compute(0, 3)
-        for engine in (TimedEngine(NumbaEngine(), Stopwatch()), NumbaEngine())
-    )
-    assert_same_arrays(timed, plain)
 
 
 def test_all_phases_of_a_sweep_are_found(monkeypatch):
@@ -49,15 +22,6 @@ def test_all_phases_of_a_sweep_are_found(monkeypatch):
         assert timed["core_seconds"][phase] > 0, phase
     assert sum(timed["core_seconds"].values()) == pytest.approx(timed["core_seconds_total"])
     assert 0 < timed["engine_wall_seconds"] < timed["wall_seconds"]
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="Linux tells")
-def test_peak_memory_is_that_of_now():
-    big = bytearray(b"1") * 200_000_000
-    with_it = peak_bytes()
-    del big
-    forget_peak()
-    assert with_it - peak_bytes() > 150_000_000
 
 
 def test_the_benchmark_runs(monkeypatch, tmp_path, capsys):

@@ -210,21 +210,6 @@ def test_a_plugin_may_consist_of_several_files(command, write):
     assert "user_several:PLUGIN" in out
 
 
-def test_a_sweep_calls_a_technique_as_it_calls_itself(command, write):
-    write(
-        "user_named",
-        "import dataclasses\nimport mcage\n"
-        "PLUGIN = dataclasses.replace(mcage.technique('rrcd'), name='fair')\n",
-    )
-    for out in (
-        command("sweep", *SMALL, "--technique", "user_named:PLUGIN")[1],
-        command("show", "results.h5")[1],
-    ):
-        assert "\nfair " in out
-        assert "In options, fair is user_named:PLUGIN." in out
-        assert out.count("user_named:PLUGIN") == 1
-
-
 def test_the_current_folder_is_searched_for_plugins_only(command, write, tmp_path):
     write("user_path", "import sys\nSEEN = list(sys.path)\nPLUGIN = 3\n")
     before = list(sys.path)
@@ -249,20 +234,6 @@ def test_no_command_imports_what_lies_in_the_current_folder(tmp_path):
 
 # `mcage nbti`, and how a user's own model is found, or refused.
 
-OWN = """
-import dataclasses
-from mcage.aging.nbti import facelift
-
-NO_RECOVERY = dataclasses.replace(facelift(), eta=0.0)
-"""
-
-
-@pytest.fixture
-def own_module(tmp_path, monkeypatch):
-    """A module of the user's, where Python finds it."""
-    (tmp_path / "my_nbti.py").write_text(OWN)
-    monkeypatch.syspath_prepend(tmp_path)
-
 
 def run(*arguments):
     return run_mcage("nbti", *arguments)
@@ -274,10 +245,7 @@ def test_shift_and_delay_of_all_models():
     assert list(rows) == list(MODEL_NAMES)
     assert rows["finfet"]["dvth_mv"] == pytest.approx(39.9893, rel=1e-5)
     assert rows["planar"]["dvth_mv"] == pytest.approx(1.21963, rel=1e-5)
-    text = run(*options)
-    assert all(name in text for name in MODEL_NAMES)
-    assert "39.989" in text
-    assert "7.7" in text
+    assert "39.989" in run(*options)
 
 
 def test_without_overdrive_a_transistor_does_not_switch():
@@ -300,17 +268,6 @@ def test_constants_as_json():
     }
 
 
-def test_constants_as_text():
-    text = run("--list", "--model", "bhardwaj")
-    for name, constant in constants("bhardwaj").items():
-        assert name in text
-        assert constant.status in text
-    assert "CICC 2006" in text
-    assert "facelift\n" not in text
-    # A variant states its differences only.
-    assert "oxide_thickness_nm" not in run("--list", "--model", "finfet-thermal")
-
-
 @each(
     ("arguments", "message"),
     [
@@ -326,19 +283,15 @@ def test_bad_options(arguments, message):
     assert message in str(result.exception)
 
 
-def test_a_users_own(own_module):
-    defined = nbti_model("my_nbti:NO_RECOVERY")
-    assert defined.eta == 0
-    (row,) = json.loads(run("--model", "my_nbti:NO_RECOVERY", "--duty", "0.5", "--json"))
-    assert row["dvth_mv"] == pytest.approx(66.6872 * math.sqrt(math.sqrt(0.5)), rel=1e-5)
-
-
 def test_the_example_of_the_documentation(tmp_path, monkeypatch):
     page = (ROOT / "docs" / "aging.md").read_text()
     ((name, code),) = re.findall(r"<!-- file: (\S+) -->\n```python\n(.*?)```", page, re.DOTALL)
     (tmp_path / f"documented_{name}").write_text(code)
     monkeypatch.syspath_prepend(tmp_path)
-    assert nbti_model("documented_my_nbti:NO_RECOVERY").eta == 0
+    model = "documented_my_nbti:NO_RECOVERY"
+    assert nbti_model(model).eta == 0
+    (row,) = json.loads(run("--model", model, "--duty", "0.5", "--json"))
+    assert row["dvth_mv"] == pytest.approx(66.6872 * math.sqrt(math.sqrt(0.5)), rel=1e-5)
     assert "--model my_nbti:NO_RECOVERY" in page
 
 
@@ -352,15 +305,6 @@ import numpy as np
 GRID, BLOCK = (1,), (64,)
 def arguments(random):
     return {"x": np.ones(64, np.float32), "y": np.ones(64, np.float32), "a": 2.5, "n": 64}
-"""
-PROGRAM = """
-from mcage.techniques import Gating, Placement, PlacementProgram, Storage, Technique
-class Places(PlacementProgram):
-    def allocate(state, entries, window): return 0
-    def {name}(state, entries, subject): raise Own
-PLUGIN = Technique(
-    "own", Placement.PROGRAM, Storage.PLAIN, Gating.UNUSED, "us", "fails", program=Places()
-)
 """
 POLICY = """
 from mcage.studies.gpu_gating.policies import Policy
@@ -389,17 +333,6 @@ def test_whatever_a_file_of_arguments_raises_is_its_own(text, words, command, wr
     assert said.startswith("error: user_arguments.py")
     assert all(word in said for word in words), said
     assert len(said.splitlines()) == 1
-
-
-@pytest.mark.parametrize("engine", ["numpy", pytest.param("numba", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", ["allocate", "write"])
-def test_whatever_a_program_raises_is_its_own(engine, name, command, write):
-    write("user_program", FAILS + PROGRAM.format(name=name))
-    code, out, said = command(
-        *("replay", "MatrixTranspose", "--technique", "user_program:PLUGIN", "--engine", engine)
-    )
-    assert (code, out) == (2, ""), said
-    assert "user_program" in said or "technique 'own'" in said
 
 
 @pytest.mark.parametrize("gates", ["True", "property(fail)"])

@@ -34,12 +34,6 @@ def test_words_and_numbers_agree(rare):
     assert rate == pytest.approx(share * 1e9 / 4380, rel=1e-3)
 
 
-def test_few_failures_are_warned_of(rare):
-    code, _, errors = rare(*CASE, *QUICK[:4], "--instances", "30")
-    assert code == 0
-    assert "warning: only" in errors
-
-
 def test_a_probability_asks_for_the_vdd(rare):
     arguments = (*CASE[:4], *QUICK, "--probability", "1e-3")
     code, words, _ = rare(*arguments)
@@ -55,23 +49,11 @@ def test_a_probability_asks_for_the_vdd(rare):
     assert found["probability"] == 1e-3
 
 
-def test_a_spec_says_how_many_slices(rare, tmp_path):
-    path = tmp_path / "spec.toml"
-    path.write_text("instances = 40\n")
-    code, text, _ = rare(path, *CASE, *QUICK[:4], "--json")
-    assert code == 0
-    assert json.loads(text)["instances"] == 40
-    code, text, _ = rare(path, *CASE, *QUICK[:4], "--instances", "50", "--json")
-    assert json.loads(text)["instances"] == 50
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("--vdd", "0.6"), "4 cases"),
         ((*CASE, "--age", "11"), "age = 11 years, expected 0 ... 10"),
-        ((*CASE, "--probability", "1e-3"), "vdd_volts = 0.6: a probability (0.001) asks for the"),
-        ((*CASE[:4], "--probability", "0.6"), "probability = 0.6, expected more than 0"),
         (("spec.toml", *CASE), "faults.mode = 'table'"),
         ((*CASE, "--set", "aging.nbti_spread_mv=1"), "aging.nbti_spread_mv = 1: the proposals"),
         (("stopping.toml", *CASE), "stopping.rel_ci = 0.1: an estimate of rare events computes as"),

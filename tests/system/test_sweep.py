@@ -7,18 +7,15 @@ import sys
 from pathlib import Path
 
 import pytest
-from nbti_cases import prefactor_of
 from sweep_cases import SMALL_KERNELS, file_content, small_spec
 from tables import each
 from trace_strategies import alloc, release, trace_of, write
 
 from mcage import run_sweep
-from mcage.aging.nbti import facelift
 from mcage.cli import main
 from mcage.errors import UserError
-from mcage.results.reader import open_results, read_header
-from mcage.studies.sweep.plan import with_programs
-from mcage.traces import bundled_trace, save_trace
+from mcage.results.reader import open_results
+from mcage.traces import save_trace
 
 HEAVY = ("numpy", "numba", "pydantic", "matplotlib", "h5py", "scipy", "xarray", "rich.console")
 SMALL = ("--kernel", "MatrixTranspose", "--generations", "1", "--periods", "1", "--epochs", "1")
@@ -64,45 +61,17 @@ def assert_refused(command, folder, arguments, *words):
         ("--instances 0", "instances = 0"),
         ("--vdd 0.3", "every entry of a slice would be faulty in scenario common"),
         ("--mix weights(DCT:1)", "workload.mix: no weight for 'BlackScholes'"),
-        ("--nbti facelifted", "NBTI model 'facelifted' is unknown"),
-        ("--sigma-die -0.1", "sigma_die_volts = -0.1"),
-        ("--phi 0", "phi = 0.0"),
-        ("--temperature-swing uniform(-60,99)", "they add up to 273.15 ... 472.15 K"),
         ("--idle retained", "no source gives a retention voltage"),
-        ("--vt0 uniform(0.2,0.9)", "must stay below the highest Vdd of environment 'dvfs'"),
         ("--of spill_rate", "stopping = {'of': 'spill_rate'}: the precision to reach is missing"),
-        ("--technique rrdc", "technique 'rrdc' is unknown"),
-        ("--kernel MatrixTransposed", "no trace 'MatrixTransposed'"),
-        ("--engine metal", "engine 'metal' is unknown; choose from auto, numpy, numba, cuda"),
         ("--devices 0,x", "--devices 0,x: must be numbers separated by commas"),
         ("--environment dvfs --vdd 0.9", "'dvfs'"),
         ("--fault-mode table", "'turbo' asks for the faults at 1 V"),
-        ("--fault-mode table --phi 0.2", "phi = 0.2: mode table takes classes from"),
-        ("--rel-ci 0.1 --of median", "stopping.of = 'median': must be one of b10_life, "),
-        (
-            "--rel-ci 0.1 --slices-per-chip 4 --sigma-die 0.01",
-            "stopping.rel_ci = 0.1: 4 slices share each die, and dies differ",
-        ),
         ("--vmin-coefficient 10 --scenario clustered", "the model speaks about"),
     ],
 )
 def test_values_that_cannot_be_meant(line, word, here, command):
     words = line.split()
     assert_refused(command, here, words if "--mix" in words else [*SMALL, *words], word)
-
-
-def test_words_that_are_no_numbers(here, command):
-    """What the parser of the command line finds by itself it reports in its own form."""
-    for arguments in (
-        ["--instances", "many"],
-        ["--shard-size", "0"],
-        ["--no-such-option"],
-    ):
-        code, out, error = command("sweep", *arguments)
-        assert (code, out) == (2, "")
-        assert arguments[0].strip("-") in error
-        assert "Traceback" not in error
-    assert not list(here.iterdir())
 
 
 def test_specs(here, command):
@@ -117,26 +86,6 @@ def test_specs(here, command):
 # ---- traces -----------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def good_trace(here):
-    events = [alloc(0, 0, 1), write(0, 0, 0, 5), release(99, 0)]
-    save_trace(trace_of(events, 100), here / "good.h5")
-    return (here / "good.h5").read_bytes()
-
-
-@each("kind", ["truncated", "foreign", "folder"])
-def test_traces_that_are_none(kind, good_trace, here, command):
-    bad = here / f"bad-{kind}.h5"
-    match kind:
-        case "truncated":
-            bad.write_bytes(good_trace[: len(good_trace) // 2])
-        case "foreign":
-            bad.write_text("cycle,kind\n0,alloc\n")
-        case "folder":
-            bad.mkdir()
-    assert_refused(command, here, ["--kernel", bad, "--out", "r.h5"], bad.name)
-
-
 def test_windows_that_find_no_room(here, command):
     """ARGO hands windows out in turn: those of 100 and 101 registers get in each other's way."""
     events = [alloc(0, slot, size) for slot, size in ((0, 100), (1, 101))]
@@ -144,14 +93,6 @@ def test_windows_that_find_no_room(here, command):
     save_trace(trace_of(events, 100), here / "tight.h5")
     arguments = ["--kernel", "tight.h5", "--technique", "argo", "--out", "r.h5"]
     assert_refused(command, here, arguments, "no room for a window of 101 registers", "argo")
-
-
-def test_a_trace_of_ones_own(good_trace, here, command):
-    code, _, error = command(
-        "sweep", "--kernel", "good.h5", "--instances", "2", "--technique", "rar", "--out", "r.h5"
-    )
-    assert code == 0, error
-    assert read_header(here / "r.h5").kernels == ("by hand",)
 
 
 # ---- where the results go ---------------------------------------------------------------------
@@ -196,21 +137,6 @@ def test_twice_is_once(here, command):
     assert "nothing to compute" in error
     assert "baseline" in out
     assert (snapshot(here), os.stat("r.h5").st_mtime_ns) == before
-
-
-def test_every_option_reaches_the_results(here, command):
-    """Guardband and horizon by their effect: full stress at 1.0 V."""
-    code, _, error = command("sweep", *QUICK, "--guardband", "0.1", "--out", "r.h5")
-    assert code == 0, error
-    model = facelift()
-    limit = 0.7 * (1 - 1.1 ** (-1 / 1.3))
-    seconds = (limit / prefactor_of(model, 1.0, 353.15)) ** 4
-    with open_results("r.h5") as results:
-        assert results.life_years.item() == pytest.approx(seconds / 31_536_000, rel=1e-5)
-    assert command("sweep", *QUICK, "--horizon", "2", "--out", "s.h5")[0] == 0
-    with open_results("s.h5") as results:
-        assert results.life_years.item() == 2.0
-        assert results.end_cause.item() == 0
 
 
 # ---- the program itself -----------------------------------------------------------------------
@@ -296,19 +222,9 @@ def test_a_defect_is_not_the_users_mistake(command, here, monkeypatch):
         command("sweep", "--debug", *QUICK, "--out", "r.h5")
 
 
-# ---- stopping ---------------------------------------------------------------------------------
-
-
-# The files of real sweeps: the same to the last byte however they came about.
-#
-# Sweeps that are killed and continued: `test_kills.py`.
+# The files of real sweeps. Sweeps that are killed and continued: `test_kills.py`.
 
 KERNELS = SMALL_KERNELS[:2]
-SPEC = small_spec(
-    instances=12,
-    techniques=["baseline", "rrcd"],
-    workload={"kernels": list(KERNELS), "periods": 3, "generations": 2},
-)
 OPTIONS = [
     *("--seed", "5", "--periods", "3", "--generations", "2", "--epochs", "4"),
     *("--technique", "baseline", "--technique", "rrcd"),
@@ -316,51 +232,11 @@ OPTIONS = [
 ]
 
 
-@pytest.mark.slow
-def test_a_sweep_that_stops_when_it_knows_enough(here, command):
-    """It says so on stderr and in the file, is left alone when finished, and equals a plain one."""
-    asked = (*SMALL, "--technique", "rrcd", "--environment", "dvfs")
-    asked += ("--temperature", "normal(353, 5)", "--out", "stopped.h5")
-    stopping = ("--instances", "900", "--rel-ci", "0.2", "--of", "max_dvth")
-    code, out, error = command("sweep", *asked, *stopping)
-    assert code == 0, error
-    assert "500 instances per case" in out
-    said = error.splitlines()[-1]
-    assert said.startswith(
-        "max_dvth to ±20 % in every case with 500 of at most 900 instances; worst: rrcd dvfs "
-    )
-    assert said in command("show", "stopped.h5")[1].splitlines()
-    code, json, error = command("show", "stopped.h5", "--json")
-    assert (said in json, said in error.splitlines()) == (False, True)
-
-    before = snapshot(here)
-    assert "already holds this campaign" in command("sweep", *asked, *stopping)[2]
-    assert snapshot(here) == before
-
-    plain = [*asked[:-1], "plain.h5", "--instances", "500"]
-    assert command("sweep", *plain)[0] == 0
-    with open_results("stopped.h5") as single, open_results("plain.h5") as other:
-        assert single.identical(other.assign_attrs(single.attrs))
-        assert single.attrs.keys() - other.attrs.keys() == {"stopping", "stopped"}
-
-
 def sweep_command(out, instances=12, shard_size=1, before=""):
     """A real `mcage sweep` in a process of its own, and what it does before."""
     words = ["--instances", str(instances), "--shard-size", str(shard_size), "--out", str(out)]
     program = f"{before}from mcage.cli.main import main; main()"
     return [sys.executable, "-c", program, "sweep", *OPTIONS, *words]
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    return run_sweep(SPEC, tmp_path_factory.mktemp("whole") / "whole.h5", shard_size=256)
-
-
-@pytest.mark.parametrize("shard_size", [pytest.param(1, marks=pytest.mark.slow), 5])
-def test_shard_sizes_make_the_same_bytes(shard_size, whole, tmp_path):
-    out = run_sweep(SPEC, tmp_path / "r.h5", shard_size=shard_size)
-    assert out.read_bytes() == whole.read_bytes()
-    assert list(tmp_path.iterdir()) == [out]
 
 
 def test_engines_make_the_same_file_but_for_their_names(tmp_path):
@@ -380,22 +256,6 @@ def test_engines_make_the_same_file_but_for_their_names(tmp_path):
     assert numba["@campaign"].replace('"numba"', '"numpy"') == numpy["@campaign"]
     assert (numba["@engine"], numpy["@engine"]) == ("'numba'", "'numpy'")
     assert {"spill_rate", "life_years@units", "@spec_digest", "case"} <= set(numba)
-
-
-def test_the_file_names_its_sweep(whole):
-    campaign = read_header(whole)
-    assert campaign.spec_toml == with_programs(SPEC).to_toml()
-    assert campaign.programs == {
-        f"workload.kernels: {name}": bundled_trace(name).digest() for name in KERNELS
-    }
-    assert campaign.kernels == KERNELS
-    assert [case["case"] for case in campaign.cases] == [
-        "baseline turbo common 1 V",
-        "rrcd turbo common 1 V",
-        "baseline dvfs common 0.8/0.419 V",
-        "rrcd dvfs common 0.8/0.419 V",
-    ]
-    assert campaign.engine == "numba"
 
 
 def peak_megabytes(out, instances):

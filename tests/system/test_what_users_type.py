@@ -1,7 +1,6 @@
 """Whatever stands on the command line or in a spec: refused in a line or two, or understood."""
 
 import io
-import os
 import random
 import re
 import sys
@@ -68,12 +67,6 @@ def test_a_spec_is_refused_in_one_short_line(text, words, command, tmp_path):
 def test_python_values_nested_deep(depth):
     with pytest.raises(UserError, match="nested too deep"):
         SweepSpec.from_mapping({"techniques": grammars.nested(depth)})
-
-
-def test_specs_that_are_no_regular_files(command, tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    for name in ("pipe", "/dev/zero"):
-        assert_refused(command("sweep", name, "--show-spec"), name, "a regular file is needed")
 
 
 @pytest.mark.parametrize(
@@ -362,7 +355,6 @@ UNITS = {
 
 @pytest.mark.parametrize("kind", [SweepSpec, VminSpec, InjectSpec, GatingSpec])
 def test_a_number_with_a_unit_is_asked_for_by_its_unit(kind):
-    """Of keys of a spec, and of options by what stands for their value."""
     tried = 0
     for key, _ in keys_below(kind):
         unit = UNITS.get(key.rpartition("_")[2])
@@ -377,21 +369,6 @@ def test_a_number_with_a_unit_is_asked_for_by_its_unit(kind):
             assert unit in said or re.search(r"\b(V|K|mV)\b|leave it out|is missing", said), said
             tried += 1
     assert tried > 7
-
-
-@each(
-    ("arguments", "unit"),
-    [
-        ("sweep --vdd 421mV", "volts, such as 0.421"),
-        ("replay DCT --technique rrcd --vdd 421mV", "volts, such as 0.421"),
-        ("sweep --horizon 3y", "years"),
-        ("sweep --nbti-spread 2mV", "millivolts"),
-        ("sweep --temperature 80C", "kelvin"),
-        ("gpu gating --interval 1w", "days"),
-    ],
-)
-def test_an_option_says_its_unit(arguments, unit, command):
-    assert_refused(command(*arguments.split()), f"; in {unit}")
 
 
 @pytest.mark.slow

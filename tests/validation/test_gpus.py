@@ -3,26 +3,20 @@
 import numpy as np
 import pytest
 from gpu_cases import gating
-from mitigation_by_age import LAUNCHES, LONG_TERM, ages, launch_by_launch
 from tables import each
 
 from mcage.aging.nbti import SECONDS_PER_YEAR, Transistors
 from mcage.engines import select_engine
 from mcage.papers.kernel_replays import GPU_PAPERS, MEAN, published_figures
 from mcage.papers.table import GPU_METRICS, in_counts, reproduce_gpus, verdict
-from mcage.papers.whole_gpus import kernels, mitigation_percent, rows_by_name
+from mcage.papers.whole_gpus import kernels, mitigation_percent
 from mcage.studies.gpu_both.register_files import BothEnd, with_slower_period
 from mcage.studies.gpu_both.spec import BothSpec
 from mcage.studies.gpu_both.study import Both
 from mcage.studies.gpu_gating.spec import GatingSpec
 from mcage.studies.gpu_gating.study import Gating
 from mcage.studies.gpu_gating.workload import row_sum
-from mcage.studies.gpu_heterogeneity.structures import (
-    benchmarks,
-    ipc_overhead,
-    nbti_efficiency,
-    printed_means,
-)
+from mcage.studies.gpu_heterogeneity.structures import benchmarks, nbti_efficiency, printed_means
 
 CHECK = (
     ("PATH 1000", 4, 53.58),
@@ -59,13 +53,6 @@ def test_what_is_asked_for_is_computed_or_explained(rows):
     assert in_counts(rows) == f"{counted}10 cannot be answered."
 
 
-def test_mean_and_range_of_fourteen_kernels(rows):
-    assert value(rows, "mitigation", MEAN) == pytest.approx(36.3, abs=0.05)
-    assert value(rows, "mitigation", "smallest") == pytest.approx(27.1, abs=0.05)
-    assert value(rows, "mitigation", "largest") == pytest.approx(53.6, abs=0.05)
-    assert value(rows, "sm_power_saving", MEAN) == pytest.approx(20.1, abs=0.05)
-
-
 @each(("name", "active", "mitigation"), CHECK)
 def test_mitigation_by_problem_size(rows, name, active, mitigation):
     assert kernels("chen-2014-sizes")[name].sms == active
@@ -78,32 +65,6 @@ def test_printed_times_matter_in_print(rows):
     assert value(rows, "mitigation", "PATH 1000", "printed times") == pytest.approx(
         100 * (1 - left * 0.804 ** (1 / 6)), abs=0.05
     )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("active", "by_rounds"),
-    [(15, (27.1, 50.3, 65.7)), (12, (44.3, 62.0, 73.7)), (8, (53.6, 68.4, 78.1))],
-)
-def test_the_same_rule_saves_more_after_more_rounds(active, by_rounds):
-    computed = 100 * launch_by_launch([active], (100, 1_000, 10_000))[:, 0]
-    assert computed == pytest.approx(by_rounds, abs=0.05)
-
-
-@pytest.mark.slow
-def test_ages_and_models():
-    by_place = {(row["model"], row["age"]): row for row in ages()}
-    launches = by_place[LAUNCHES, "36 s"]
-    assert [launches[f"{n} SMs"] for n in (15, 12, 8)] == pytest.approx(
-        [74.9, 80.8, 84.0], abs=0.05
-    )
-    for age in ("36 ms", "10 years"):
-        numbers = [by_place["facelift", age][f"{n} SMs"] for n in (15, 12, 8)]
-        assert numbers == pytest.approx([16.2, 34.5, 51.1], abs=0.05)
-    # The long-term form: shifts that are 0.4 % too large after 100 rounds, 28 % after 100,000.
-    for age, excess in (("36 ms", 0.004), ("36 s", 0.28)):
-        shifts = [100 - by_place[model, age]["15 SMs"] for model in (LONG_TERM, LAUNCHES)]
-        assert shifts[0] / shifts[1] - 1 == pytest.approx(excess, abs=0.01)
 
 
 def test_what_ships_of_the_benchmarks_is_what_is_compared():
@@ -182,34 +143,10 @@ def test_noise_costs_most_slack_and_helps_least_shift(margins):
 # Heterogeneous structures beside what Zhang et al. print.
 
 
-def test_schedulers_under_each_reading_and_caches():
-    measured = rows_by_name()
-    schedulers = {
-        name: [measured[name][f"{reading}_pct"] for reading in ("activity", "combined", "thermal")]
-        for name in ("NN", "Backprop", "mean")
-    }
-    assert schedulers == {
-        "NN": pytest.approx([2.10, 1.76, 2.01], abs=0.005),
-        "Backprop": pytest.approx([4.14, 3.60, 2.79], abs=0.005),
-        "mean": pytest.approx([2.37, 2.02, 2.04], abs=0.005),
-    }
-    assert measured["mean"]["activity_pct"] == pytest.approx(
-        measured["mean"]["printed_pct"], abs=0.05
-    )
-    drops = [measured[name]["drop_K"] for name in ("NN", "Backprop")]
-    assert drops == pytest.approx([14.6, 11.5], abs=0.05)
-    caches = [measured[name]["l2_pct"] for name in ("LPS", "Gaussian")]
-    assert caches == pytest.approx([2.62, 2.95], abs=0.005)
-
-
 def test_filter_rates_are_those_of_table_4():
     rates = np.array([benchmark.filter_rate for benchmark in benchmarks().values()])
     assert (len(rates), rates.mean()) == (10, pytest.approx(0.9138, abs=1e-4))
     assert np.median(rates) == pytest.approx(0.9400, abs=1e-4)
-
-
-def test_projected_ipc():
-    assert ipc_overhead([41.7, 8.53]) == pytest.approx([0.0240, 0.1172], abs=5e-5)
 
 
 def test_what_the_printed_efficiencies_ask_for():

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fake_campaign import CAMPAIGN
 from life_cases import (
     MODEL,
     YEAR,
@@ -35,7 +34,6 @@ from mcage.lifetime import EndCause
 from mcage.random import stream
 from mcage.results.reader import open_results, read_header
 from mcage.spec import SweepSpec
-from mcage.studies.sweep.header import SweepHeader
 from mcage.studies.sweep.study import Sweep
 
 ZERO = np.zeros(64, dtype=np.uint32)
@@ -438,10 +436,3 @@ def test_a_file_of_draws_goes_on_and_holds_the_table(tmp_path, command):
     shift = case["by_draw"]["max_dvth_mv"]
     assert shift["lot"]["value"] > 10
     assert shift["band"] == {"value": None, "lower": None, "upper": None}
-
-
-@pytest.mark.parametrize("key", ["life.activity.of", "life_years", ""])
-def test_columns_that_no_sweep_has_declared(key):
-    fields = json.loads(CAMPAIGN.to_json()) | {"draws": [(key, "1", [0.5])]}
-    with pytest.raises(ValueError, match="no constant that can be drawn"):
-        SweepHeader.from_json(json.dumps(fields))

@@ -20,7 +20,7 @@ from life_cases import (
     tail_of,
     whole_entries,
 )
-from low_voltage import CSV, PAGE, REFERENCE, SLOPES, EnergyPoint, energy_table, further_physics
+from low_voltage import CSV, PAGE, REFERENCE, SLOPES, EnergyPoint, energy_table
 from tables import each
 from trace_strategies import alloc, pattern, release, trace_of, write
 
@@ -70,12 +70,6 @@ def test_budgets_and_the_most_that_lasts():
     assert few[3:7] == ["–"] * 4
     short = energies(point(0.45, 0.36, b10=9.9), point(0.5, 0.31), point(0.6, 0.2))
     assert short[-1] == "31 ±0 % (0.5 V)"
-
-
-def test_other_physics_of_an_option():
-    given = "two things:life.vmin_coefficient=2.0, faults.arrays = '64x256',life.epochs=12"
-    sections = {"life": {"vmin_coefficient": 2.0, "epochs": 12}, "faults": {"arrays": "64x256"}}
-    assert further_physics(given) == ("two things", sections)
 
 
 def shown_on_the_page(name):

@@ -5,7 +5,6 @@ import json
 from functools import cache
 from pathlib import Path
 
-import numpy as np
 import pytest
 from mitigation_by_age import ages
 from paper_drawings import GPU_PLOTS
@@ -18,7 +17,7 @@ from reproduce_gpus import TABLE as GPU_TABLE
 from reproduce_gpus import with_tables as with_gpu_tables
 from tables import each
 
-from mcage.papers.kernel_replays import LIMITS, PUBLISHED_LIMIT, Reasons
+from mcage.papers.kernel_replays import PUBLISHED_LIMIT, Reasons
 from mcage.papers.table import as_json, reproduce, reproduce_gpus
 from mcage.traces.transforms import WORK_GROUP
 
@@ -119,67 +118,6 @@ def test_every_difference_has_a_reason_and_no_reason_is_left_over():
         if not row.agrees_always
     }
     assert [entry for i, entry in enumerate(reasons) if i not in used] == []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("metric", "technique", "kernel", "by_default", "by_work_group"),
-    [
-        ("longest_zero_duty_reduction", "argo", "mean", 0.6, 5.9),
-        ("longest_one_duty_reduction", "argo", "mean", 1.0, 7.4),
-        ("lds_writes", "rrcd", "BlackScholes", 0, 26),
-        ("slowdown", "rrcd", "BlackScholes", 4.1, 59),
-    ],
-)
-def test_wavefronts_that_release_bring_the_papers_values(
-    metric, technique, kernel, by_default, by_work_group
-):
-    """Points off the printed value with the published limit: at most, and at least."""
-
-    def off(name):
-        row = _row(rows_of(name), metric, technique, kernel=kernel)
-        return abs(row.figure.difference(row.measured[PUBLISHED_LIMIT].value))
-
-    assert off("wavefronts") <= by_default
-    assert off("work-groups") >= by_work_group
-
-
-def _row(rows, metric, technique, **others):
-    keys = {"metric": metric, "technique": technique, "kernel": "mean", **others}
-    (row,) = [r for r in rows if all(getattr(r.figure, key) == keys[key] for key in keys)]
-    return row
-
-
-DUTIES = ("longest_zero_duty_reduction", "longest_one_duty_reduction")
-SHIFTS = ("dvth_t0_saving", "dvth_t1_saving")
-
-
-@pytest.mark.slow
-@each(
-    ("metrics", "techniques", "limits"),
-    [
-        (SHIFTS, ("rc+rar", "argo"), LIMITS),  # Valero et al., section 6.4
-        (DUTIES, ("rc+rar", "rc"), LIMITS),  # sections 6.2 and 6.3
-        (DUTIES, ("rc+rar", "argo", "rc"), (64,)),
-        (("energy_saving",), ("wc", "rc+rar", "argo"), (64,)),  # section 6.6
-    ],
-)
-def test_techniques_save_in_the_order_of_the_paper(rows, metrics, techniques, limits):
-    for metric in metrics:
-        for limit in limits:
-            values = [_row(rows, metric, name).measured[limit].value for name in techniques]
-            assert (np.diff([*values, 0]) < 0).all(), (metric, limit)
-
-
-@pytest.mark.slow
-@each("limit", LIMITS)
-def test_scenarios_slow_down_in_the_order_of_the_paper(rows, limit):
-    """RRCD, section V.A.2: Common less than Clustered and Dispersed."""
-    values = [
-        _row(rows, "slowdown", "rrcd", scenario=name).measured[limit].value
-        for name in ("common", "clustered", "dispersed")
-    ]
-    assert (np.diff(values) > 0).all()
 
 
 @each(

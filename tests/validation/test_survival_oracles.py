@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from tables import each
 
-from mcage.campaign.stopping import checkpoints
 from mcage.stats.estimates import Estimate
 from mcage.stats.fits import LogLives, fit_distributions, lognormal, maximum_likelihood, weibull
 from mcage.stats.survival import cumulative_incidence, kaplan_meier
@@ -131,23 +130,3 @@ def test_an_interval_that_fails_is_seen(monkeypatch, capsys):
     assert covered["whole"] > 0.8
     assert covered["too narrow"] < 0.5
     assert "a title, 40 sweeps" in capsys.readouterr().out
-
-
-def test_sweeps_stop_where_the_precision_comes(capsys):
-    draw = np.random.default_rng(3)
-    dies = script.draw_dies(script.continuous_life, draw, 5000)
-    of = script.PRECISIONS["spill rate"]
-    stops = script.stops(of, dies)
-    for rel_ci in script.REL_CI:
-        stop = stops[rel_ci, ""]
-        relative = {n: of(next(dies.cut(n))).relative for n in checkpoints(5000)}
-        assert stop.reached
-        assert stop.dies == min(n for n, precision in relative.items() if precision <= rel_ci)
-        assert stop.precision.relative == relative[stop.dies]
-    assert stops[0.1, ""].dies < stops[0.05, ""].dies < 5000
-    assert not script.stops(script.PRECISIONS["B10 life"], dies)[0.05, ""].reached
-
-    covered = script.check_stopped("a title", dies, iter([dies, dies]))
-    assert len(covered) == len(script.PRECISIONS) * len(script.REL_CI)
-    assert min(covered) == 1.0  # the truth is the sweep itself
-    assert "a title, stopped" in capsys.readouterr().out

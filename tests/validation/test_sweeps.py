@@ -18,14 +18,7 @@ from life_cases import (
     whole_entries,
 )
 from power_cases import COSTS, NODE, conventional_power, map_of, power
-from sweep_cases import (
-    SMALL_KERNELS,
-    assert_same_arrays,
-    joined,
-    kernels_of_periods,
-    small_spec,
-    small_sweep,
-)
+from sweep_cases import SMALL_KERNELS, assert_same_arrays, joined, small_sweep
 from tables import each
 
 import mcage.studies.sweep.batch as module
@@ -130,13 +123,6 @@ def test_every_case_runs_the_same_workloads_and_samples_the_same_cells(sweep, mo
         assert np.array_equal(sample, calls[0][3])
     assert len({tuple(cells) for cells in calls[0][3].tolist()}) == 10
     assert (np.diff(np.sort(calls[0][3], axis=1)) > 0).all(), "a cell sampled twice"
-
-
-def test_each_kernel_comes_as_often_as_the_others():
-    """Of 3 x 2000 draws each gets a third; the limits are five standard errors."""
-    workload = kernels_of_periods(small_spec(), np.arange(2000))
-    shares = np.bincount(workload.ravel()) / workload.size
-    assert shares == pytest.approx(1 / 3, abs=5 * np.sqrt(2 / 9 / workload.size))
 
 
 def test_lives_agree_with_what_is_known(arrays):
