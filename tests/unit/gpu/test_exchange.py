@@ -69,16 +69,6 @@ def test_bad_rules_are_refused(fields, words):
         ExchangeRule(**fields)
 
 
-@each(
-    ("allowed", "years"),
-    [(0, 1.0), (1, 1.0), (2, 3.0), (3, 5.0), (4, NEVER)],
-)
-def test_a_bank_may_have_so_many_words(allowed, years):
-    """The next one is too many; two at the same age are two."""
-    words = UncorrectableWords(np.array([[1.0, 1.0, 3.0, 5.0, NEVER], [6.0, *[np.nan] * 4]]))
-    assert sm_years(words, rule(allowed)).tolist() == [min(years, 6.0 if allowed == 0 else NEVER)]
-
-
 def test_too_few_words_are_refused():
     """The last of the known words may be followed by another one, which decides."""
     years = np.array([[1.0, 2.0], [NEVER, NEVER]])

@@ -1,8 +1,5 @@
 """Lives drawn from other distributions: their densities, and that weights bring back the plain."""
 
-import os
-import sys
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -10,9 +7,7 @@ import pytest
 from scipy.stats import norm
 
 from mcage.aging.sampling import InstanceDistributions, TimeFractionDistributions
-from mcage.concurrency import limit_cores, usable_cores
 from mcage.distributions import Distribution
-from mcage.methods.rare_events import estimator
 from mcage.methods.rare_events.case import estimate
 from mcage.methods.rare_events.proposals import (
     LEAST_DEVIATION,
@@ -161,26 +156,6 @@ def test_a_favoured_kernel_runs_as_often_as_asked_for():
 
 def test_ranks_stay_below_one():
     assert ranks_of(np.array([40.0]))[0] < 1.0
-
-
-def test_lives_are_drawn_by_no_more_threads_than_cores(monkeypatch):
-    asked = []
-
-    class Pool(ThreadPoolExecutor):
-        def __init__(self, threads):
-            asked.append(threads)
-            super().__init__(threads)
-
-    monkeypatch.setattr(estimator, "ThreadPoolExecutor", Pool)
-    monkeypatch.setattr(estimator.WeightedLives, "join", lambda lives: lives)
-    monkeypatch.setattr(os, "cpu_count", lambda: 64)
-    limit_cores(3)
-    try:
-        assert estimator.sample(None, np.arange(0)) == []
-        assert asked == [usable_cores()]
-        assert usable_cores() <= 3
-    finally:
-        limit_cores(sys.maxsize)
 
 
 # Estimates from weighted failures: what they say, and when they warn.

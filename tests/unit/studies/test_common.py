@@ -19,7 +19,6 @@ from mcage.studies.gpu_gating.spec import GatingSpec
 from mcage.studies.gpu_heterogeneity.spec import HeterogeneitySpec
 from mcage.studies.sweep.study import Sweep
 from mcage.studies.vmin.spec import VminSpec
-from mcage.studies.vmin.study import VminStudy
 
 
 def options_of(command):
@@ -80,33 +79,12 @@ def test_a_process_makes_the_same_study_of_header_and_maker():
     original = study_of(VMIN, "numpy")
     again = resolve_name(original.maker)(original.header)
     assert again.header.engine == "numpy"
-    assert original.header.difference(again.header) is None
-    assert (again.maker, again.batch, again.threads) == (
-        f"{VminStudy.__module__}:VminStudy.study_of_header",
-        original.batch,
-        original.threads,
-    )
+    assert (again.batch, again.threads) == (original.batch, original.threads)
 
 
 def test_devices_are_heard_by_every_study_that_has_an_engine():
     with pytest.raises(UserError, match="--devices is for the engine 'cuda', not for 'numpy'"):
         study_of(VMIN, "numpy", (0,))
-
-
-def test_a_class_is_asked_only_for_what_it_takes():
-    said = []
-
-    class Heard(StudyOfSpec):
-        header = None
-
-        def __init__(self, spec, say=None):
-            say(spec)
-
-        def compute(self, first, last):
-            return {}
-
-    Heard.study_of_spec("a spec", say=said.append)
-    assert said == ["a spec"]
 
 
 @pytest.mark.parametrize(

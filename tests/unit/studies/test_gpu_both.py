@@ -36,14 +36,11 @@ BHARDWAJ, FACELIFT = ({"aging": {"model": name}} for name in ("bhardwaj", "facel
     [
         ({"sweep": {"life": {"activity": 0.5}}}, "sweep.life.activity = 0.5"),
         ({"sweep": {"life": {"horizon_years": 3.0}}}, "that of gating.life.horizon_years"),
-        ({"sweep": {"aging": {"vt0_volts": 0.25}}}, "sweep.aging.vt0_volts = 0.25"),
         ({"sweep": {"faults": {"slices_per_chip": 4}}}, "sweep.faults.slices_per_chip = 4"),
         ({"sweep": {"environments": ["turbo", "dvfs"]}}, "sweep.environments"),
         ({"gating": BHARDWAJ, "sweep": FACELIFT}, "sweep.aging.model = 'facelift'"),
         ({"gating": {"seed": 7}}, "gating.seed = 7"),
-        ({"gating": {"stopping": {"rel_ci": 0.1}}}, "gating.stopping"),
         ({"gating": {"workload": {"idle": "on"}}}, "gating.workload.idle"),
-        ({"gating": {"life": {"report_years": [1.0]}}}, "gating.life.report_years"),
     ],
 )
 def test_a_key_that_another_decides_is_refused(fields, words):

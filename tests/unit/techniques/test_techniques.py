@@ -6,10 +6,8 @@ import json
 import sys
 from typing import NamedTuple
 
-import numpy as np
 import pytest
 from command_line import run_mcage
-from engine_cases import possible_techniques
 from places import ROOT
 from tables import each
 
@@ -19,19 +17,7 @@ from mcage.engines.parity import demanding_maps, excerpt
 from mcage.errors import UserError
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES, Gating, Placement, Storage, Technique, technique
-from mcage.techniques.programs import (
-    SWAPS,
-    PerEntry,
-    PerSlice,
-    PerWindow,
-    PlacementProgram,
-    block_of,
-    entry_of,
-    in_block,
-    in_entry,
-    lowest_block,
-    swap,
-)
+from mcage.techniques.programs import PerEntry, PlacementProgram
 
 POLICIES = {
     "baseline": ("direct", "plain", "unused", False),
@@ -99,27 +85,6 @@ def test_listed_as_json():
         assert row["source"], row["technique"]
 
 
-def test_listed_in_words():
-    text = run()
-    assert all(f"\n{name}: " in f"\n{text}" for name in POLICIES)
-    flat = " ".join(text.split())
-    assert all(entry.summary in flat and entry.description in flat for entry in TECHNIQUES.values())
-    assert "Valero" in text
-    assert "module:NAME" in text
-
-
-def test_a_users_own(own_module):
-    loaded = technique("my_techniques:WC_RAR")
-    assert (loaded.name, loaded.placement, loaded.storage) == (
-        "wc+rar",
-        Placement.ROTATE,
-        Storage.INLINE,
-    )
-    assert loaded.compresses
-    assert not loaded.redirects
-    assert loaded.gates_released
-
-
 @pytest.mark.parametrize(
     ("name", "message"),
     [
@@ -174,37 +139,6 @@ def test_a_wrong_one_fails_loudly(name, message, own_module):
 def test_policies_that_contradict_each_other(changes, message):
     with pytest.raises(UserError, match=message):
         dataclasses.replace(TECHNIQUES["baseline"], **changes)
-
-
-def test_what_follows_from_the_policies():
-    assert [entry.name for entry in TECHNIQUES.values() if entry.redirects] == [
-        "gr-guard",
-        "rrcd",
-        "rrcd+pg",
-        "rrcd+rc+rar",
-    ]
-    assert {name for name, entry in TECHNIQUES.items() if not entry.compresses} == {
-        "baseline",
-        "rar",
-        "argo",
-        "disable",
-        "gr-guard",
-    }
-    for entry in possible_techniques().values():
-        assert entry.redirects or entry.storage is not Storage.BLOCK
-        assert entry.redirects or not entry.borrows
-        assert not ((entry.borrows or entry.packs) and entry.compresses)
-        assert entry.heeds_faults == (entry.redirects or entry.packs)
-        assert entry.gates_released == (entry.gating in (Gating.IDLE_WINDOWS, Gating.EMPTY))
-
-
-def test_a_technique_is_a_value():
-    policies = (Placement.DIRECT, Storage.PLAIN, Gating.NONE)
-    entry, other = (Technique("mine", *policies, "source", "summary") for _ in range(2))
-    assert entry == other == dataclasses.replace(entry, description="in other words")
-    assert repr(entry) == repr(dataclasses.replace(entry, description="in other words"))
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        entry.name = "other"
 
 
 # Placement programs: what is refused before anything runs, and what their digest follows.
@@ -303,29 +237,6 @@ def test_shipped_techniques_do_not_speak_of_programs():
 def test_the_cuda_engine_refuses_programs_by_name():
     with pytest.raises(UserError, match=r"'cuda' does not implement placement 'program'.*numba"):
         CudaEngine.policies.check(technique_of(Spilling()), "cuda")
-
-
-def test_answers_are_numbers_that_come_back():
-    assert (entry_of(in_entry(511)), entry_of(in_block(511, 3))) == (511, 511)
-    assert block_of(in_block(511, 3)) == 3
-    assert divmod(swap(511, 3), SWAPS) == (511, 3)
-    assert [lowest_block(blocks) for blocks in (1, 2, 12, 15)] == [0, 1, 2, 0]
-
-
-class Scopes(NamedTuple):
-    entries: PerEntry
-    windows: PerWindow
-    total: PerSlice
-
-
-def test_the_state_is_views_of_its_numbers():
-    program = derived(State=Scopes)
-    lengths = program.lengths(256, 16)
-    words = np.zeros(sum(lengths), dtype=np.int64)
-    state = program.state_in(words, lengths)
-    assert [len(array) for array in state] == [256, 16, 1]
-    state.total[0] += 5
-    assert words[-1] == 5
 
 
 @pytest.fixture
