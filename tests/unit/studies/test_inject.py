@@ -1,4 +1,4 @@
-"""Faults followed to outputs: against runs one at a time, by hand, and as functions of the seed."""
+"""Faults followed to outputs: against runs one at a time, by hand, and as a study."""
 
 from itertools import pairwise, product
 
@@ -9,6 +9,7 @@ from faulty_oracle import BLEND, BLEND_ARGUMENTS, emulation_of, memory_after, re
 from tables import each
 
 from mcage.engines import select_engine
+from mcage.errors import UserError
 from mcage.geometry import preset
 from mcage.protection.codes import Outcome, secded
 from mcage.protection.policy import Protection
@@ -34,6 +35,19 @@ BITS = {
 """Cells that a value of 64 lanes occupies."""
 
 NONE, SECDED32 = Protection.of("none"), Protection.of("secded32")
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("program")
+    (folder / "blend.cl").write_text(BLEND)
+    (folder / "blend.py").write_text(BLEND_ARGUMENTS)
+    return {"source": str(folder / "blend.cl"), "args": str(folder / "blend.py"), "arch": "gfx900"}
+
+
+def study(kernel, **fields):
+    spec = InjectSpec.from_mapping({"program": kernel, "seed": 5, "instances": 60} | fields)
+    return InjectStudy(spec, *select_engine("numba"))
 
 
 @pytest.fixture(scope="module")
@@ -395,13 +409,10 @@ def under_waves(kernel, cells, at_one):
 
 @needs_clang
 @pytest.mark.parametrize("fault", ["stuck", "read"])
-def test_chosen_cells_equal_brute_force(tmp_path, fault):
+def test_chosen_cells_equal_brute_force(program, tmp_path, fault):
     """Cells of a file, values drawn or not, against a run with them in the registers above."""
-    (tmp_path / "blend.cl").write_text(BLEND)
-    (tmp_path / "blend.py").write_text(BLEND_ARGUMENTS)
-    program = {"source": str(tmp_path / "blend.cl"), "args": str(tmp_path / "blend.py")}
     fields = {
-        "program": program | {"arch": "gfx900"},
+        "program": program,
         "protections": ["none", "secded32"],
         "inject": {"fault": fault, "stuck_cells": str(tmp_path / "cells.npy")},
     }
@@ -600,3 +611,136 @@ def test_when_a_slice_is_looked_at():
     assert moments(None, 0.3, -1.0) == [(0.0, -1.0, None), (0.3, -1.0, None)]
     assert moments(5.0, 7.5)[-1] == (7.5, 5.0, 10.0)
     assert moments(0.0, 1.0) == [(0.3, 0.3, 0.3), (0.31, 0.31, 0.31), (0.99, 0.99, 0.99)]
+
+
+# Injections as a study, whose chain hangs together.
+
+
+@needs_clang
+def test_an_injection_is_a_function_of_spec_seed_and_instance(program):
+    given = {
+        "techniques": ["rrcd"],
+        "protections": ["none", "secded32"],
+        "inject": {"fault": "flip", "ages_years": [0, 10.0]},
+    }
+    whole = study(program, **given)
+    found = whole.compute(0, 12)
+    again = study(program, **given)
+    parts = [again.compute(0, 8), again.compute(8, 12)]
+    for variable in whole.header.variables:
+        together = np.concatenate([part[variable.name] for part in parts], axis=1)
+        np.testing.assert_array_equal(found[variable.name], together)
+    other = study(program, **given | {"seed": 6}).compute(0, 12)
+    assert any((found[name] != other[name]).any() for name in ("fate", "faulty_bits"))
+
+
+@needs_clang
+def test_a_run_is_repeated(program):
+    given = {"inject": {"fault": "flip"}, "techniques": ["wc"]}
+    flips = study(program, **given)
+    found = flips.compute(0, 40)
+    seen = set()
+    for instance in range(40):
+        fate = Fate(found["fate"][0, instance, 0])
+        ran = flips.rerun(0, instance, 0)
+        if fate in SILENT:
+            wrong = flips.kernel.wrong_outputs(ran)
+            assert wrong.wrong_elements == found["wrong_elements"][0, instance, 0]
+        else:
+            assert ran is None or ran.end != 0 or not len(ran.place)
+        seen.add(fate)
+    assert set(SILENT) & seen
+    assert Fate.MASKED in seen
+    assert set(DETECTED) & seen
+
+
+@pytest.mark.slow
+@needs_clang
+def test_what_techniques_and_codes_are_good_for(program):
+    """At the low Vdd of a technique that avoids faults, new faults alone do harm; a code helps."""
+    of = study(
+        program,
+        techniques=["rrcd"],
+        protections=["none", "secded32"],
+        inject={"fault": "stuck", "test_interval_years": 1.0},
+    )
+    found = of.compute(0, 30)
+    silent = found["silent_years"]
+    assert np.isfinite(silent[0]).mean() > 0.1
+    assert not np.isfinite(silent[1]).any()
+    assert (found["silent_faults"][0] >= np.isfinite(silent[0])).all()
+    assert (found["fate"][:, :, 0] == Fate.MASKED).all()  # the new slice has been tested
+    # A test at once knows every fault.
+    knows = study(
+        program,
+        techniques=["rrcd"],
+        protections=["none"],
+        inject={"fault": "stuck", "test_interval_years": 0.0},
+    ).compute(0, 30)
+    assert not np.isfinite(knows["silent_years"]).any()
+    assert (np.isin(knows["fate"], [Fate.MASKED, Fate.RETIRED])).all()
+
+
+@needs_clang
+def test_a_code_makes_flips_beside_faulty_cells_detected(program):
+    given = {
+        "techniques": ["baseline"],
+        "environments": ["undervolted"],
+        "protections": ["none", "secded32"],
+        "inject": {"fault": "flip", "ages_years": [0.0, 10.0]},
+    }
+    found = study(program, vdd_volts=[0.43], **given).compute(0, 150)
+    none, coded = found["fate"]
+    assert np.isin(none, SILENT).mean() > 0.2
+    assert (none[:, 0] == none[:, 1]).all()  # without a code, a flip does not know its neighbours
+    assert not np.isin(coded, SILENT).any()
+    assert (coded == Fate.CODE).sum() > 0
+    assert ((coded == Fate.CODE)[:, 1] >= (coded == Fate.CODE)[:, 0]).all()  # cells stay faulty
+
+
+@needs_clang
+@each(
+    ("rows", "fields", "words"),
+    [
+        (None, {}, ("cells.npy", "no NumPy file")),
+        ([[0, 5, 1]], {"inject": {"fault": "flip"}}, ("inject.fault", "'flip'")),
+        ([[0, 5, 1]], {"inject": {"ages_years": [1.0]}}, ("inject.ages_years = [1.0]",)),
+        ([[0, 5, 1]], {"scenarios": ["measured"]}, ("scenarios", "measured")),
+        ([[0, 5, 1]], {"instances": 2}, ("instances = 2", "of 1 instances")),
+        ([[0, 5, 1], [2, 5, 1]], {}, ("cells.npy", "no cell of instance 1")),
+        ([[1, 5, 1]], {}, ("cells.npy", "no cell of instance 0")),
+        ([[0, 256 * 2048, 1]], {}, ("cells.npy", "row 0: cell 524288", "524287")),
+        ([[0, 5, 1], [0, 5, 0]], {}, ("cells.npy", "row 1: cell 5")),
+        ([[0, 5]], {}, ("cells.npy", "(1, 2)", "(cells, 3)")),
+        ([[0, 5, 1.0]], {}, ("cells.npy", "integers")),
+    ],
+)
+def test_chosen_cells_that_make_no_sense_are_refused(program, tmp_path, rows, fields, words):
+    if rows:
+        np.save(tmp_path / "cells.npy", np.array(rows))
+    inject = {"fault": "stuck", "stuck_cells": str(tmp_path / "cells.npy")}
+    fields = {"program": program, **fields, "inject": inject | fields.get("inject", {})}
+    with pytest.raises(UserError) as error:
+        InjectStudy(InjectSpec.from_mapping(fields), *select_engine("numba"))
+    assert all(word in str(error.value) for word in ("inject.stuck_cells", *words))
+    assert str(error.value).count("\n") < 2
+
+
+@needs_clang
+@each(
+    ("fields", "words"),
+    [
+        ({"techniques": ["disable"]}, ("disable", "fault map")),
+        ({"program": {}}, ("program.source", "missing")),
+        ({"inject": {"ages_years": [1.0, 11.0]}}, ("inject.ages_years", "11", "horizon")),
+        ({"inject": {"ages_years": [1.0, 1.0]}}, ("ages_years", "rise")),
+        ({"workload": {"kernels": ["DCT"]}}, ("workload.kernels", "program.source")),
+        ({"techniques": ["rrcd"], "registers": {"delta_limit": "none"}}, ("delta_limit", "none")),
+        ({"stopping": {"rel_ci": 0.1, "of": "median_life"}}, ("stopping.of", "sdc")),
+    ],
+)
+def test_what_makes_no_sense_is_refused(program, fields, words):
+    with pytest.raises(UserError) as error:
+        study(program, **fields)
+    assert all(word in str(error.value) for word in words)
+    assert str(error.value).count("\n") < 2
