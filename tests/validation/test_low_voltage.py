@@ -1,7 +1,6 @@
 """The page on low-voltage life: are its tables chosen as it says, and from the committed data?"""
 
 import csv
-import math
 import re
 from dataclasses import replace
 
@@ -20,7 +19,7 @@ from life_cases import (
     tail_of,
     whole_entries,
 )
-from low_voltage import CSV, PAGE, REFERENCE, SLOPES, EnergyPoint, energy_table
+from low_voltage import CSV, PAGE, REFERENCE, SLOPES
 from tables import each
 from trace_strategies import alloc, pattern, release, trace_of, write
 
@@ -29,47 +28,7 @@ from mcage.engines.interface import fault_free_maps
 from mcage.lifetime import EndCause
 from mcage.replays.prepare import prepare
 from mcage.replays.stored_values import record_codes
-from mcage.stats.estimates import Estimate
 from mcage.techniques import TECHNIQUES
-
-
-def exactly(value):
-    return Estimate(value, value, value)
-
-
-def point(vdd_volts, saving, technique="rrcd", alive=1.0, b10=math.inf, years=10.0):
-    return EnergyPoint(
-        technique=technique,
-        vdd_volts=vdd_volts,
-        instances=100,
-        alive_at_start=exactly(alive),
-        b10=exactly(b10),
-        years=exactly(years),
-        saving_over_nominal=exactly(saving),
-        slowdown=exactly(0.01),
-    )
-
-
-def cells(table, begin):
-    (line,) = [line for line in table.splitlines() if line.startswith(f"| {begin}")]
-    return [cell.strip() for cell in line.strip("|").split("|")]
-
-
-def energies(*points):
-    others = [point(0.7, 0.0, name) for name in ("baseline", "rc+rar", "disable", "gr-guard")]
-    others += [point(0.7, 0.0, name) for name in ("rrcd+pg", "rrcd+rc+rar")]
-    return cells(energy_table([*points, *others]), "`rrcd` ")
-
-
-def test_budgets_and_the_most_that_lasts():
-    # A budget is met at the highest voltage that meets it; nothing saves 40 %.
-    shown = energies(point(0.45, 0.36, years=3), point(0.5, 0.31, years=7), point(0.6, 0.2))
-    assert shown[1:5] == ["7 ±0 (0.5 V)", "7 ±0 (0.5 V)", "3 ±0 (0.45 V)", "–"]
-    # Voltages at which few slices live do not count; what lasts looks at nine slices of ten.
-    few = energies(point(0.4, 0.6, alive=0.5, years=1, b10=0.0), point(0.5, 0.31))
-    assert few[3:7] == ["–"] * 4
-    short = energies(point(0.45, 0.36, b10=9.9), point(0.5, 0.31), point(0.6, 0.2))
-    assert short[-1] == "31 ±0 % (0.5 V)"
 
 
 def shown_on_the_page(name):

@@ -113,16 +113,6 @@ def test_compressible_writes(kernel):
         assert share == pytest.approx(percent, abs=0.06)
 
 
-def test_compressible_writes_of_figure_7():
-    """Valero et al.: 52 % in the mean; above 90, 70, 70 and below 25 % for four kernels."""
-    without_limit = {kernel: both[1] for kernel, both in COMPRESSIBLE.items()}
-    assert np.mean(list(without_limit.values())) == pytest.approx(52, abs=3)
-    assert without_limit["MatrixTranspose"] > 90
-    assert without_limit["QuasiRandomSequence"] > 70
-    assert without_limit["RadixSort"] > 70
-    assert without_limit["BlackScholes"] < 25
-
-
 def test_moves_of_divergent_writes():
     """Valero et al., section 5.1.1: below 0.7 % of the writes in the mean."""
     assert 0 < np.mean([run.movs for run in replays().runs("rc").values()]) < 0.007

@@ -1,6 +1,5 @@
 """Options of commands: told by the fields of a spec, taken once; ``--set``, help and Ctrl-C."""
 
-import inspect
 import os
 import subprocess
 import sys
@@ -123,17 +122,6 @@ def test_each_option_sets_a_key_of_its_own(spec):
     assert listed == spec.compared, "keys to compare have options, in the order of the list"
 
 
-def test_defaults_in_words():
-    words = {key.name: key.default_text() for key in SweepSpec.options()}
-    assert words["techniques"] == "baseline, rc+rar, rrcd, rrcd+rc+rar"
-    assert words["life.horizon_years"] == "10"
-    assert words["faults.spread_blocks"] == "--keep-blocks"
-    assert words["registers.geometry"] == "that of the traces"
-    both = {key.name: key.default_text() for key in BothSpec.options()}
-    assert both["gating.policies"] == "default, round-robin"
-    assert both["stopping.of"] == "cell_margin"
-
-
 def options_of(command):
     """Flags of a command, by panel."""
     panels = {}
@@ -222,25 +210,6 @@ def test_help_has_no_option_that_is_always_refused(command):
     known = {name for name, _ in keys_below(SweepSpec)}
     assert set(options.without) <= known
     assert "aging.nbti_spread_mv" in options.without
-
-
-@pytest.mark.parametrize("defaults", [methods.RARE_DEFAULTS, methods.SENSITIVITY_DEFAULTS])
-def test_a_command_of_one_case_takes_each_axis_once_and_names_its_defaults(defaults):
-    options = SpecOptions("any", defaults, single_case=True)
-    parameters = {parameter.name: parameter for parameter in options.parameters()}
-    assert all(parameter.default is None for parameter in parameters.values())
-    assert all(
-        parameter.kind is inspect.Parameter.KEYWORD_ONLY for parameter in parameters.values()
-    )
-    values = dict.fromkeys(parameters) | {
-        "techniques": "wc",
-        "vdd_volts": 0.5,
-        "workload_kernels": ["DCT"],
-    }
-    spec = options.gathered(values).spec()
-    assert (spec.techniques, spec.vdd_volts, spec.workload.kernels) == (("wc",), (0.5,), ("DCT",))
-    assert spec.environments == tuple(defaults["environments"])
-    assert spec.instances == defaults["instances"]
 
 
 # ``--set KEY=VALUE``: sets any key, and is refused by name where it cannot be meant.
@@ -483,17 +452,8 @@ def searched_here():
 
 
 def test_the_list_of_commands_shows_the_beginning_of_each_help():
-    """Which it takes from the sources: no module of a command is imported for it."""
+    """Which it takes from the sources."""
     singles = [command for _, command in all_commands() if not hasattr(command, "commands")]
     assert len(singles) == len(cli_app.COMMANDS)
     for command in singles:
         assert command.help.splitlines()[0] == command.short_help
-    program = (
-        "import sys\n"
-        "from mcage.cli.app import COMMANDS, app\n"
-        "app(['--help'], standalone_mode=False)\n"
-        "print(*{place.partition(':')[0] for place in COMMANDS.values()} & sys.modules.keys())"
-    )
-    line = [sys.executable, "-c", program]
-    ran = subprocess.run(line, capture_output=True, text=True, env=searched_here(), check=True)
-    assert ran.stdout.splitlines()[-1] == ""

@@ -18,7 +18,7 @@ from mcage.errors import UserError
 from mcage.spec import Point, SweepFields, SweepSpec
 from mcage.spec.cost_constants import load_costs
 from mcage.spec.presets import PRESET_KEYS
-from mcage.spec.sections import PAPER_GUARDBAND, Life, Workload
+from mcage.spec.sections import PAPER_GUARDBAND, Faults, Life, Workload
 from mcage.variation.scenarios import scenario
 
 SHIPPED = files("mcage").joinpath("data", "costs.toml").read_text(encoding="utf-8")
@@ -527,3 +527,13 @@ def test_mistakes_are_named_by_key_and_value(typed, message):
 
 def test_type_checkers_know_each_key():
     assert list(get_type_hints(SweepFields)) == list(SweepSpec.model_fields)
+
+
+def test_dies_differ_as_the_spec_says_or_any_scenario(monkeypatch):
+    shipped = scenario("common")
+    scenarios = {"alike": shipped, "different": replace(shipped, sigma_die_volts=0.01)}
+    monkeypatch.setattr("mcage.spec.sections.scenario", scenarios.__getitem__)
+    assert Faults().dies_differ(["alike", "different"])
+    assert not Faults().dies_differ(["alike"])
+    assert not Faults(sigma_die_volts=0.0).dies_differ(["different"])
+    assert Faults(sigma_die_volts=0.01).dies_differ(["alike"])
