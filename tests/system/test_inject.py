@@ -48,25 +48,6 @@ def test_flips_end_in_a_table_a_page_and_a_picture(command, folder):
 
 @needs_clang
 @pytest.mark.slow
-def test_processes_give_the_same_slices(command, folder, monkeypatch):
-    stuck = (*RUN, "--fault", "stuck", "--technique", "rrcd", "--instances", "24")
-    assert command(*stuck, "--out", "whole.h5")[0] == 0
-    code, out, said = command(*stuck, "--out", "two.h5", "--processes", "2")
-    assert code == 0, said
-    with open_results("whole.h5") as whole, open_results("two.h5") as same:
-        for name in whole.data_vars:
-            assert whole[name].equals(same[name]), name
-    assert "exchange" in out
-    assert command("report", "whole.h5", "--out", "page")[0] == 0
-    assert "Wrong answers against age" in (folder / "page" / "index.html").read_text()
-    monkeypatch.setenv("COLUMNS", "80")
-    out = command("show", "whole.h5")[1]
-    headings = out[: out.index("─")]
-    assert all(heading in headings for heading in ("age", "SDC so far", "detected so far"))
-
-
-@needs_clang
-@pytest.mark.slow
 def test_rates_of_upsets_of_several_cells(command, folder):
     """Words that a code detects, as often as `soft_errors` says of the same kernel."""
     given = ("--upset", "28nm", "--protection", "none", "--protection", "secded32")
