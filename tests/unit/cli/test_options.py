@@ -363,6 +363,7 @@ def test_what_is_not_understood_names_the_help_of_its_command(command):
         words = line.split(" --")[0]
         assert error.endswith(f"The options are listed by: mcage {words} --help\n")
     assert "--vdd)" in command("rare", "--vdd-volts", "0.5")[2], "a near name is proposed"
+    assert "; in volts, such as 0.421" in command("sweep", "--vdd", "421mV")[2]
 
 
 def printed_lines(*line):
