@@ -98,17 +98,17 @@ def test_a_case_without_a_value_is_not_on_the_front(folder):
 
 
 def test_the_user_may_turn_an_objective_round(folder):
-    of = from_json(folder, "a.h5", "--objective", "rmst:min", "--objective", "vdd_volts")
+    objectives = ("--objective", "rmst:min", "--objective", "vdd_volts")
+    of = from_json(folder, "a.h5", *objectives)
     assert [d["on_front"] for d in of["designs"]] == [False, False, True]
     assert [o["better"] for o in of["objectives"]] == ["less", "less"]
-
-
-def of(*objectives):
-    return [word for name in objectives for word in ("--objective", name)]
+    head, *_ = pareto(folder, "a.h5", *objectives, "--csv").stdout.splitlines()
+    assert head.split(",").count("vdd_volts") == 1, "an axis that is an objective"
 
 
 def test_by_default_life_energy_and_area_count(folder):
     of = from_json(folder, "a.h5")
+    assert of == from_json(folder, "a.h5"), "the same resamples again"
     assert [o["key"] for o in of["objectives"]] == ["rmst_years", "energy_saving_of_all", "area"]
     overheads = [d["objectives"]["area"]["value"] for d in of["designs"]]
     technology = load_costs().technology("28nm")

@@ -336,6 +336,7 @@ def test_lines_are_selected_and_sorted(path):
         ("--csv", "--json"): "give one of them",
         ("--causes", "--fit"): "give one of them",
         ("--where", "vdd=1", "--compare", "a", "b"): "--compare names its cases",
+        ("--compare", "baseline", "baseline tur"): "two are needed",
     }
     for arguments, words in refusals.items():
         assert words in str(shown(path, *arguments).exception), arguments
