@@ -143,6 +143,7 @@ def test_several_files_stand_in_one_table(folder):
         (("a.h5", "model.h5"), "aging.model .*if this is what you compare: --allow aging.model"),
         (("model.h5", "other.h5", "--allow", "aging"), "have no case in common"),
         (("a.h5",), "name them, too"),
+        (("a.h5", "longer.h5", "--where", "policy=x"), "the keys are case, technique"),
         (("a.h5", "longer.h5", "--csv", "--json"), "give one of them"),
     ],
 )

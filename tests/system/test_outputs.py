@@ -225,6 +225,16 @@ def test_bad_names_of_results_are_refused_before_the_work(name, message, tmp_pat
     assert not list(tmp_path.iterdir())
 
 
+def test_a_path_that_is_too_long_only_for_its_shards(tmp_path):
+    folder = tmp_path
+    while len(str(folder)) < 3900:
+        folder = folder / ("d" * 100)
+        folder.mkdir()
+    out = folder / ("r" * (4090 - len(str(folder))))
+    with pytest.raises(UserError, match="its path has 4091 bytes; at most 3982"):
+        run_campaign(Study(CAMPAIGN, never), out, 7)
+
+
 def test_the_longest_name(good, tmp_path):
     out = run_campaign(Study(CAMPAIGN, fake_campaign.compute), tmp_path / LONG[1:], 7)
     assert out.read_bytes() == good

@@ -194,3 +194,26 @@ def test_lives_of_gpus_are_told_by_policy(of_gpus):
     assert of_gpus.sel(policy="default").mcage.rmst()["policy"].tolist() == ["default"]
     with pytest.raises(mcage.UserError, match="these results have none"):
         of_gpus.mcage.cube()
+
+
+def test_no_mean_life_is_certain_or_beyond_the_horizon(results):
+    """Wherever one is said: none of these slices dies, or all but one, or one in sixty."""
+    died = np.zeros((len(LABELS), INSTANCES), np.int8)
+    died[1, 1:], died[2, :2] = 1, 1
+    years = np.where(died, 0.5, HORIZON_YEARS).astype(results["life_years"].dtype)
+    few = results.assign(
+        life_years=(results["life_years"].dims, years),
+        end_cause=(results["end_cause"].dims, died.astype(results["end_cause"].dtype)),
+    )
+    said = [few.mcage.summary(), few.mcage.rmst(), few.mcage.rmst(4)]
+    for frame, last in zip(said, (HORIZON_YEARS, HORIZON_YEARS, 4), strict=True):
+        lower, value, upper = (
+            frame[f"rmst_years{bound}"].to_numpy() for bound in ("_lower", "", "_upper")
+        )
+        assert (lower >= 0).all()
+        assert (upper <= last).all()
+        assert (upper - lower > 0.01).all()
+        assert (value - lower)[2] > 1.5 * (upper - value)[2]
+    paired = few.mcage.paired(LABELS[0], LABELS[2]).set_index("quantity").loc["rmst_years"]
+    assert paired["difference_lower"] < 0 < paired["difference"] < paired["difference_upper"]
+    assert paired["difference_upper"] - paired["difference"] > 1.5 * paired["difference"] / 2

@@ -177,6 +177,14 @@ def test_lines_are_sorted_with_the_unknown_last():
             sorted_by(table(), key)
 
 
+def test_tables_that_contradict_themselves_are_refused():
+    single = names("x", "x", ["y"])
+    with pytest.raises(ValueError, match="keys of their own"):
+        ResultTable("", "", (single, single))
+    with pytest.raises(ValueError, match="equally many"):
+        ResultTable("", "", (single, names("z", "z", [])))
+
+
 # Do several files of one case each show and compare as one file of all cases?
 
 DVFS = 2
