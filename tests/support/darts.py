@@ -4,12 +4,10 @@ An instance is some darts thrown at a square; its estimate of pi is four times t
 that hit the circle in the square.
 """
 
-import logging
 import os
 import signal
 import time
 import tomllib
-from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
 
@@ -28,29 +26,6 @@ QUADRANTS = Coordinate(
     Variable("quadrant", ("quadrant",), "text", "1", "quarter of the square"),
     ("I", "II", "III", "IV"),
 )
-
-
-@contextmanager
-def dask_workers(number):
-    """What computes in Dask workers that may die, in processes of this machine."""
-    import dask
-    from distributed import LocalCluster
-
-    from mcage.campaign.processes import connected
-
-    each_death_is_reported = {"distributed.scheduler.allowed-failures": 0}
-    with (
-        dask.config.set(each_death_is_reported),
-        LocalCluster(
-            n_workers=number,
-            threads_per_worker=1,
-            memory_limit=None,
-            dashboard_address="127.0.0.1:0",
-            silence_logs=logging.ERROR,
-        ) as cluster,
-        connected(cluster.scheduler_address) as executor,
-    ):
-        yield executor
 
 
 def study(header):

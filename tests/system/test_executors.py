@@ -1,5 +1,6 @@
 """Do threads, processes and Dask make the same file, and does none of them leave a thing?"""
 
+import logging
 import os
 import subprocess
 import sys
@@ -140,13 +141,26 @@ def cluster():
     distributed = pytest.importorskip("distributed")
     import dask
 
+    from mcage.campaign.processes import connected
+
     get_context("forkserver").set_forkserver_preload(
         ["distributed.nanny", "distributed.worker", "mcage.campaign.processes"]
     )
+    options = {
+        "distributed.worker.multiprocessing-method": "forkserver",
+        "distributed.scheduler.allowed-failures": 0,  # each death is reported
+    }
     with (
         patch.object(distributed.utils, "_forkserver_preload_set", True),
-        dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}),
-        darts.dask_workers(2) as executor,
+        dask.config.set(options),
+        distributed.LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            memory_limit=None,
+            dashboard_address="127.0.0.1:0",
+            silence_logs=logging.ERROR,
+        ) as cluster,
+        connected(cluster.scheduler_address) as executor,
     ):
         yield executor
     forkserver._forkserver._stop()

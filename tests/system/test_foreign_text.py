@@ -83,6 +83,11 @@ def test_names_in_results(command):
     assert Path("lives.svg").exists()
 
 
+def test_a_name_of_no_option(command):
+    said = command("sweep", f"--{''.join(NAMES)}", expected=2)
+    assert all(line.isprintable() for line in said.split("\n"))
+
+
 def test_a_spec_that_is_shown_has_no_control_characters(command, tmp_path):
     file = trace_file("plain")
     strange = Path(f"{NAMES[2]}.h5")

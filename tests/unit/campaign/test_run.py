@@ -83,6 +83,13 @@ def test_half_written_files_of_a_kill_are_swept_away(uninterrupted, tmp_path):
     assert list(tmp_path.iterdir()) == [out]
 
 
+def test_a_defect_in_computing_loses_no_finished_shard(tmp_path):
+    out = tmp_path / "r.h5"
+    with pytest.raises(ZeroDivisionError):
+        run_campaign(Study(CAMPAIGN, Computer(1, ZeroDivisionError)), out, 5)
+    assert (shard_folder(out) / shard_name(CAMPAIGN.spec_digest, range(5))).exists()
+
+
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
