@@ -1,5 +1,6 @@
 """Is the user told when the engine is compiled, and only then? Is anything compiled twice?"""
 
+import errno
 import fcntl
 import importlib.util
 import os
@@ -7,9 +8,11 @@ import shutil
 import subprocess
 import sys
 from contextlib import nullcontext
+from unittest import mock
 
 import numpy as np
 import pytest
+from numba.core.caching import IndexDataCacheFile
 from numba.core.registry import CPUDispatcher
 from sweep_cases import small_sweep
 
@@ -285,6 +288,22 @@ def test_machine_code_that_is_damaged_is_made_again(damage, suffix, loops, recwa
             if os.path.lexists(name):
                 without(name)
             name.write_bytes(content)
+
+
+def test_machine_code_without_a_place_is_made_in_each_run(loops, monkeypatch):
+    imported, kept = loops
+    (path,) = (path for path in kept if path.suffix == ".nbc" and "double" in path.name)
+    path.write_bytes(b"")
+    full = OSError(errno.ENOSPC, "No space left on device")
+    monkeypatch.setattr(IndexDataCacheFile, "_open_for_write", mock.Mock(side_effect=full))
+    try:
+        for _ in range(2):
+            double, out = imported("double"), np.zeros(3)
+            double(np.arange(3.0), out)
+            assert out.tolist() == [0, 2, 4]
+            assert not double.stats.cache_hits
+    finally:
+        path.write_bytes(kept[path])
 
 
 def test_a_file_in_place_of_a_folder_of_machine_code(tmp_path, monkeypatch):
