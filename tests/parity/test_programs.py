@@ -196,6 +196,22 @@ def test_a_restless_program_on_both_engines(storage, gating):
         assert compare(answers, meant).in_words == "equal to the last bit"
 
 
+def test_events_are_those_of_the_long_run():
+    """A program that spills all values of its first passes, and none from then on."""
+    replay = prepare(excerpt(), technique_of(Counting()))
+    writes = len(replay.told.cycle)
+
+    class Late(Counting):
+        @staticmethod
+        def write(state, entries, value):
+            state.total[0] += 1
+            return SPILL if state.total[0] < 4 * writes else in_entry(value.row)
+
+    counters = NUMPY.count(prepare(excerpt(), technique_of(Late())), demanding_maps(1))
+    assert counters.to_reliable.all()
+    assert not counters.lds.any()
+
+
 def known_at_start(learnt, instances):
     """What programs of instances know at the start of their epochs: int64[n, words]."""
     return learnt._states[instances, 0]

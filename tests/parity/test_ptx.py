@@ -13,7 +13,7 @@ from tables import each
 
 pytestmark = needs_host_compiler
 
-ONE, WARP = (1, 1, 1), (32, 1, 1)
+ONE = (1, 1, 1)
 
 BEGINNING = """
 .version 9.0

@@ -345,7 +345,6 @@ class _RawModule:
             raise cupy.cache_error
         if card.capability > cupy.newest:
             raise CUDADriverError(209)
-        self._card = card
         self._module = card.host.module_from_text(self._code)
 
     def get_function(self, kernel):

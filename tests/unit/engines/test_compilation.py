@@ -22,7 +22,7 @@ from mcage.campaign.progress import Progress
 from mcage.compiled import compiled
 from mcage.engines.numba_engine import jit
 from mcage.engines.numba_engine.bounds import look
-from mcage.engines.numba_engine.jit import Dispatcher, telling_of_compilation
+from mcage.engines.numba_engine.jit import Dispatcher, inner
 from mcage.engines.numba_engine.stress import place_and_bound
 from mcage.engines.numba_engine.tracked_cells import run_side_by_side, run_together
 from mcage.philox import _keep_small
@@ -42,24 +42,18 @@ def jitted():
 
 
 def keeping():
-    """A function whose machine code later runs would find."""
-    function = jitted()
+    """A function whose machine code later runs would find; what it calls is part of it."""
+
+    @inner
+    def add(left, right):
+        return left + right
+
+    def double(number):
+        return add(number, number)
+
+    function = Dispatcher(double, targetoptions={"nopython": True})
     function.keeps_code = True
     return function
-
-
-def test_compilation_is_told_of_once():
-    told = []
-    with telling_of_compilation(told.append):
-        assert not told
-        keeping()(1)
-        keeping()(1)
-        assert told == [True]
-        jitted()(1)  # as a placement program
-        jitted()(1)
-        assert told == [True, False]
-    keeping()(1)
-    assert told == [True, False]
 
 
 @pytest.mark.parametrize(
@@ -70,7 +64,7 @@ def test_compilation_is_told_of_once():
         (jitted, "", "the engine is compiled first, for half a minute, as in each run here"),
     ],
 )
-def test_a_sweep_says_what_is_compiled(monkeypatch, function, folder, words):
+def test_a_sweep_says_once_what_is_compiled(monkeypatch, function, folder, words):
     class Lines(Progress):
         said = ()
 
@@ -83,7 +77,9 @@ def test_a_sweep_says_what_is_compiled(monkeypatch, function, folder, words):
     lines = Lines()
     spec = SweepSpec.from_mapping({"instances": 1, "workload": {"kernels": ["MatrixTranspose"]}})
     with functions._made(spec, "numba", None, lines, Threads()):
-        function()(1)
+        for _ in range(2):  # what is compiled next is of the same kind
+            function()(1)
+    function()(1)
     assert [line for line in lines.said if "compiled" in line] == [words]
 
 
