@@ -404,6 +404,35 @@ DOCS_PAGES = sorted((ROOT / "docs").rglob("*.md"))
 """Pages of docs/, without those of results/, to which a link in docs/ leads."""
 
 
+LOOKED_FOR = {
+    "aging": "nbti temperature",
+    "analysis": "jupyter pandas xarray",
+    "clusters": "dask kubernetes slurm",
+    "continuing": "resume",
+    "emulation": "opencl triton",
+    "gpus": "cuda",
+    "importing": "csv gem5",
+    "install": "apptainer docker",
+    "keys": "seed",
+    "pareto": "pareto",
+    "protection": "ecp secded",
+    "recording": "cutracer nvbit",
+    "report": "bibtex booktabs latex",
+    "results-format": "checksum hdf5 matlab",
+    "soft-errors": "avf fit",
+    "statistics": "censored json weibull",
+    "vmin": "vmin",
+}
+"""Words that readers type into the search of the site, by the page that says what to do."""
+
+
+@each("page", LOOKED_FOR)
+def test_words_that_readers_look_for_lead_to_the_page_that_answers(page):
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    index = set(re.findall(r"[a-z0-9]+", text.lower()))
+    assert not set(LOOKED_FOR[page].split()) - index
+
+
 def test_pages_are_short_enough_to_be_read():
     words = {page: len(page.read_text(encoding="utf-8").split()) for page in DOCS_PAGES}
     long = {
