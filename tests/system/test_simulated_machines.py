@@ -18,6 +18,7 @@ from sweep_cases import assert_same_arrays, joined
 from mcage.engines import select_engine
 from mcage.engines.cuda_engine.devices import DeviceError, NoDeviceError
 from mcage.engines.numpy_engine import NumpyEngine
+from mcage.errors import UserError
 from mcage.spec import SweepSpec
 from mcage.studies.sweep import study
 from mcage.studies.sweep.study import Sweep
@@ -470,3 +471,15 @@ def test_halves_until_it_fits_and_stays_there():
         assert np.array_equal(np.concatenate(parts), np.arange(first, first + 100))
     assert tried == [100, 50, 25, 12, *[12] * 7, 4, *[12] * 8, 4]
     assert said[-1] == "out of memory (full): on with batches of 12 instances"
+
+
+def test_no_smaller_than_stated():
+    tried = []
+
+    def compute(instances):
+        tried.append(len(instances))
+        raise MemoryError
+
+    with pytest.raises(UserError, match=r"out of memory with 8 instances in a batch \(no memory\)"):
+        study.Halving().run(compute, np.arange(20))
+    assert tried == [20, 10, study.SMALLEST_BATCH]

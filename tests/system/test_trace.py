@@ -113,6 +113,13 @@ def test_only_a_part_is_imported(tmp_path):
     assert len(facts["windows"]) == 2
 
 
+@pytest.mark.filterwarnings("default")
+def test_a_warning_is_one_line(command, imported):
+    said = command("trace", "show", imported)[2]
+    assert said.startswith("warning: trace 'matrixtranspose-made cu0.simd0' is approximate in ")
+    assert said.count("\n") == 1
+
+
 def test_the_word_approximate_comes_through(imported, tmp_path):
     caveat = "matrixtranspose-made cu0.simd0: approximate in contents"
     with pytest.warns(ApproximateTraceWarning, match="is approximate in contents"):

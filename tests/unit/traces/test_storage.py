@@ -138,6 +138,26 @@ def test_saved_file_can_be_read_by_others(saved):
     assert stat.S_IMODE(saved.stat().st_mode) == 0o666 & ~umask
 
 
+def test_a_file_whose_folder_cannot_be_flushed_is_there(saved, monkeypatch):
+    flush = os.fsync
+
+    def fails_for_folders(descriptor):
+        if os.path.isdir(f"/proc/self/fd/{descriptor}"):
+            raise OSError(5, "Input/output error")
+        flush(descriptor)
+
+    monkeypatch.setattr("os.fsync", fails_for_folders)
+    words = r"^cannot make sure that .* outlasts a power failure: .*Input/output"
+    with pytest.raises(UserError, match=words):
+        save_trace(dataclasses.replace(small_trace(), name="other"), saved)
+    assert load_trace(saved).name == "other"
+
+
+def test_folder_that_does_not_exist(tmp_path):
+    with pytest.raises(UserError, match=r"cannot write .*: there is no folder .*nowhere"):
+        save_trace(small_trace(), tmp_path / "nowhere" / "t.h5")
+
+
 # ---- what is no trace file -------------------------------------------------------------------
 
 
@@ -161,6 +181,13 @@ def test_missing_dataset_or_one_of_another_type(saved, column):
     assert_refused(saved, f"{column.dataset}: has type int16, must be ")
     put(saved, column.dataset, None)
     assert_refused(saved, f"{column.dataset}: missing")
+
+
+@pytest.mark.parametrize("attribute", ["name", "source", "kernels", "registers", "lanes", "cycles"])
+def test_missing_attribute(saved, attribute):
+    with h5py.File(saved, "a") as file:
+        del file.attrs[attribute]
+    assert_refused(saved, f"attribute {attribute}: missing")
 
 
 @pytest.mark.parametrize(
