@@ -100,6 +100,30 @@ def test_file_as_recorders_write_it(tmp_path):
 # ---- registers of more than a byte -----------------------------------------------------------
 
 
+def large_trace(registers):
+    """A window of so many registers, of which the first, the last but one and the last are used."""
+    with on(CDNA2):
+        events = [alloc(0, 0, registers), write(1, 0, 0, 7), write(2, 0, registers - 2, 8)]
+        return trace_of([*events, write(3, 0, registers - 1, pattern(9, 1)), release(4, 0)])
+
+
+@pytest.mark.parametrize(("registers", "stored"), [(255, "|u1"), (256, "<u2"), (512, "<u2")])
+def test_registers_are_stored_in_a_byte_where_all_fit(registers, stored, tmp_path):
+    trace, path = large_trace(registers), tmp_path / "t.h5"
+    save_trace(trace, path)
+    with h5py.File(path) as file:
+        assert file["event/reg"].dtype.str == stored
+        assert file["event/reg"][:].tolist() == [registers, 0, registers - 2, registers - 1, 0]
+    assert_same(load_trace(path), trace)
+    assert load_trace(path).geometry == CDNA2
+
+
+def test_traces_made_by_hand_may_have_registers_in_bytes():
+    trace = dataclasses.replace(small_trace(), reg=small_trace().reg.astype(np.uint8))
+    validate_trace(trace)
+    assert_same(trace, small_trace())
+
+
 def test_how_registers_are_stored_makes_no_difference(saved):
     put(saved, "event/reg", held(saved, "event/reg").astype("<u2"))
     assert_same(load_trace(saved), small_trace())
@@ -151,11 +175,6 @@ def test_a_file_whose_folder_cannot_be_flushed_is_there(saved, monkeypatch):
     with pytest.raises(UserError, match=words):
         save_trace(dataclasses.replace(small_trace(), name="other"), saved)
     assert load_trace(saved).name == "other"
-
-
-def test_folder_that_does_not_exist(tmp_path):
-    with pytest.raises(UserError, match=r"cannot write .*: there is no folder .*nowhere"):
-        save_trace(small_trace(), tmp_path / "nowhere" / "t.h5")
 
 
 # ---- what is no trace file -------------------------------------------------------------------
@@ -432,6 +451,14 @@ def test_type_and_length_of_a_column(column):
 def test_shape_of_values(shape):
     changed = dataclasses.replace(good_trace(), values=np.zeros(shape, np.uint32))
     assert_invalid(changed, f"values: has shape {shape}, must be (rows, 64)")
+
+
+def test_columns_that_are_no_array_or_have_two_dimensions():
+    trace = good_trace()
+    changed = dataclasses.replace(trace, cycle=[0, 1])
+    assert_invalid(changed, "event/cycle: is list, must be an array of int64")
+    changed = dataclasses.replace(trace, cycle=trace.cycle[:, None])
+    assert_invalid(changed, "event/cycle: has shape (10, 1)")
 
 
 def test_empty_trace():
