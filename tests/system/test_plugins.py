@@ -254,7 +254,7 @@ def test_without_overdrive_a_transistor_does_not_switch():
     assert "does not switch" in run("--model", "facelift", "--vdd", "0.25")
 
 
-def test_constants_as_json():
+def test_constants_are_listed():
     rows = json.loads(run("--list", "--json"))
     listed = {(row["model"], row["constant"]): row for row in rows}
     assert len(listed) == len(rows) == sum(len(constants(name)) for name in MODEL_NAMES)
@@ -266,6 +266,9 @@ def test_constants_as_json():
         "status": "printed",
         "source": "Zhang et al., INTEGRATION 2015, Table 3",
     }
+    text = run("--list", "--model", "finfet-thermal")
+    assert text.startswith("finfet-thermal: finfet, but for")
+    assert "oxide_thickness_nm" not in text
 
 
 @each(
