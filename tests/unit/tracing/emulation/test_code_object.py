@@ -11,7 +11,7 @@ from gpu_samples import PROCESSORS, SAMPLES, sample
 from tables import each
 
 from mcage.errors import UserError
-from mcage.tracing.emulation import code_object, waves
+from mcage.tracing.emulation import code_object, memory, waves
 from mcage.tracing.emulation.code_object import read_code_object
 from mcage.tracing.emulation.emulate import Emulation, Launch
 from mcage.tracing.emulation.program import Program
@@ -239,6 +239,19 @@ def test_what_a_code_object_forbids_is_refused(tmp_path):
     changes |= {"of_argument": {".is_const": True, ".actual_access": "read_only"}}
     changes |= {"max_num_workgroups_x": 2, "of_code": {"amdhsa.version": [1, 3]}}
     assert launched(tmp_path, **changes) is None
+
+
+@pytest.mark.slow
+def test_what_a_runtime_would_give_is_refused_by_name(tmp_path):
+    """A kernel that uses such an argument as a pointer is told what it needs."""
+    kinds = [*memory._RUNTIME, "hidden_global_offset_x", "hidden_none"]
+    for kind in kinds:
+        said = launched(tmp_path, of_argument={".value_kind": kind})
+        what = memory._RUNTIME.get(kind)
+        if what is None:
+            assert "address 0x0 (2 bytes) lies outside of every buffer" in said
+        else:
+            assert f"needs {what}, which is not emulated" in said
 
 
 def mixed(**changes):
