@@ -359,8 +359,8 @@ class PlacedKernel:
     ) -> None:
         if technique.packs:
             raise UserError(
-                f"technique {technique.name!r}: the fault map decides which kernels "
-                "map, so that the trace of the emulator does not hold; choose another technique"
+                f"technique {technique.name!r}: the fault map decides which kernels wait for "
+                "room, so that the trace of the emulator does not hold; choose another technique"
             )
         if technique.stores_in_blocks and delta_limit is None:
             raise UserError(

@@ -627,7 +627,7 @@ def test_an_injection_is_a_function_of_spec_seed_and_instance(program):
     }
     whole = study(program, **given)
     found = whole.compute(0, 12)
-    again = resolve_name(whole.maker)(whole.header)
+    again = resolve_name(whole.study.maker)(whole.header)
     parts = [again.compute(0, 8), again.compute(8, 12)]
     for variable in whole.header.variables:
         together = np.concatenate([part[variable.name] for part in parts], axis=1)
