@@ -45,8 +45,8 @@ MUCH_MEMORY_BYTES = 1 << 28
 OBJECTS_BEFORE_GARBAGE = (20_000, 20, 50)
 """When Python looks for garbage itself: seldom, since tests leave little, and looking is slow."""
 
-KEPT_FOR_ALL_SUITES = ("compile_engine", "host_gpu.compiler")
-"""Modules whose caches are small, and needed to the end."""
+KEPT_TO_THE_END = "host_gpu.compiler"
+"""Module whose caches are small, and needed to the end."""
 
 bytes_after_trim = 0
 
@@ -190,7 +190,7 @@ def _forget_suite():
     """Let go of the replays and sweeps that the tests of a suite have kept for one another."""
     for name, module in list(sys.modules.items()):
         here = Path(getattr(module, "__file__", None) or "/").is_relative_to(HERE)
-        if here and name not in KEPT_FOR_ALL_SUITES:
+        if here and name != KEPT_TO_THE_END:
             _forget(module)
 
 

@@ -2,7 +2,6 @@
 
 from functools import cache
 
-import h5py
 import numpy as np
 
 from mcage.engines import select_engine
@@ -12,8 +11,6 @@ from mcage.studies.sweep.plan import workloads_of
 from mcage.studies.sweep.study import Sweep
 
 SMALL_KERNELS = ("MatrixTranspose", "QuasiRandomSequence", "ScanLargeArrays")
-ADDRESSES = {"REFERENCE_LIST", "DIMENSION_LIST"}
-"""Attributes that say where in the file something lies."""
 
 
 def small_spec(**fields):
@@ -66,24 +63,6 @@ def assert_same_arrays(one, other):
     assert set(one) == set(other)
     for name, array in one.items():
         assert np.array_equal(array, other[name], equal_nan=array.dtype.kind == "f"), name
-
-
-def file_content(path):
-    """Every array and attribute of a results file, as bytes and text that can be compared."""
-    content = {}
-
-    def keep(name, item):
-        for key in set(item.attrs) - ADDRESSES:
-            content[f"{name}@{key}"] = repr(np.asarray(item.attrs[key]).tolist())
-        if isinstance(item, h5py.Dataset):
-            content[name] = (item.shape, str(item.dtype), np.asarray(item[()]).tobytes())
-            if item.dtype.kind == "O":
-                content[name] = item.asstr()[()].tolist()
-
-    with h5py.File(path) as file:
-        keep("", file)
-        file.visititems(keep)
-    return content
 
 
 def kernels_of_periods(spec, instances):
