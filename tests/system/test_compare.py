@@ -11,6 +11,7 @@ from tables import each
 from mcage.campaign.run import run_campaign
 from mcage.errors import UserError
 from mcage.results.writer import conforming, write_results
+from mcage.stats.estimates import mean
 
 CASES = fake_campaign.CAMPAIGN.cases
 LABELS = [case["case"] for case in CASES]
@@ -65,7 +66,9 @@ def test_the_same_dies_are_compared_one_by_one(folder):
     assert [pair["case"] for pair in of["pairs"]] == LABELS
     lives = fake_campaign.compute(0, 40)["life_years"][:, :30]
     for pair, years in zip(of["pairs"], lives, strict=True):
-        difference = pair["lines"]["rmst_years"]["difference"]
+        line = pair["lines"]["rmst_years"]
+        assert line["first"] == vars(mean(years, within=(0.0, 10.0))), "within the horizon"
+        difference = line["difference"]
         expected = years - np.minimum(years + 1, 10)
         assert difference["value"] == pytest.approx(expected.mean())
         half = 2.045 * expected.std(ddof=1) / np.sqrt(30)

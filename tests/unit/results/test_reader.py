@@ -19,6 +19,7 @@ import mcage
 from mcage.errors import UserError
 from mcage.files.atomic import JSON, whole_file
 from mcage.files.inputs import DamagedFileError, verify_checksum
+from mcage.files.plain_hdf5 import MOST_CHUNK_BYTES, NotPlainError, look_through
 from mcage.results.header import SCHEMA_VERSION, header_class
 from mcage.results.reader import LAST_OF_SCHEMA, OLDEST_SCHEMA, open_results, read_header
 
@@ -101,6 +102,17 @@ def test_what_contradicts_the_campaign_is_refused(good, tmp_path):
     ):
         reseal(path, good, campaign=np.bytes_(json.dumps(campaign | fields)))
         refuse(path, "not as mcage writes it")
+
+
+def test_chunks_are_not_larger_than_is_read(tmp_path):
+    """A chunk is in memory as a whole, however little of it the file holds."""
+    most = MOST_CHUNK_BYTES // 8
+    for name, chunk in (("good", most), ("bad", most + 1)):
+        with h5py.File(tmp_path / name, "w") as file:
+            file.create_dataset("x", (1,), "f8", maxshape=(None,), chunks=(chunk,))
+    assert look_through(str(tmp_path / "good"))
+    with pytest.raises(NotPlainError, match="x: has chunks of 64 MiB; at most 64 MiB are read"):
+        look_through(str(tmp_path / "bad"))
 
 
 def test_the_seal_covers_every_piece_of_a_large_file(tmp_path, monkeypatch):
