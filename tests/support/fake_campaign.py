@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import cache
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from mcage.campaign.study import Study
 from mcage.files.atomic import _new_temporary
 from mcage.lifetime import DVTH_BIN_EDGES_MV, RANKS, EndCause
 from mcage.results.axes import labelled, values_of_spec
+from mcage.results.writer import conforming, write_results
 from mcage.studies.sweep.axes import AXES
 from mcage.studies.sweep.header import SweepHeader
 
@@ -24,6 +26,8 @@ OF_INSTANCES = (
 )
 HORIZON_YEARS = 10.0
 EPOCHS = 5
+INSTANCES = 30
+"""Of a results file unless another number is asked for."""
 
 
 def case(
@@ -145,6 +149,21 @@ def _instance(i: int) -> dict[str, np.ndarray]:
         "epoch_slowdown": epoch / 100,
         "dvth_histogram": cells,
     }
+
+
+def write(path, sizes=(INSTANCES,), places=(0, 1, 2), change=dict, **fields) -> SweepHeader:
+    """Write results of some cases, whose instances arrive in pieces of the given sizes.
+
+    ``change`` makes what is written of the arrays of a piece.
+    """
+    cases = tuple(CAMPAIGN.cases[place] for place in places)
+    header = campaign(**{"instances": sum(sizes), "cases": cases} | fields)
+    pieces = (
+        conforming(header, change(of_cases(places, first, last)), last - first)
+        for first, last in pairwise([0, *accumulate(sizes)])
+    )
+    write_results(path, header, pieces)
+    return header
 
 
 def abandoned(path: Path) -> Path:

@@ -20,9 +20,9 @@ import fake_campaign
 import grammars
 import kernel_grammars
 import numpy as np
+from fake_campaign import write as write_results
 from mutations import BYTE_MUTATIONS
 from nursery import Ended, Nursery
-from result_files import write as write_results
 from small_traces import small_trace
 
 from mcage.campaign.run import run_campaign

@@ -10,41 +10,32 @@ from tables import each
 
 from mcage.campaign.run import run_campaign
 from mcage.errors import UserError
-from mcage.results.writer import conforming, write_results
 from mcage.stats.estimates import mean
 
-CASES = fake_campaign.CAMPAIGN.cases
-LABELS = [case["case"] for case in CASES]
+LABELS = [case["case"] for case in fake_campaign.CAMPAIGN.cases]
+VARIABLES = fake_campaign.CAMPAIGN.variables
 SPEC = "seed = 7\n[aging]\nmodel = 'facelift'\n[life]\nhorizon_years = 10.0\n"
 
 
-def write(path, *, cases=CASES, instances=40, shift=0.0, **fields):
-    """A file whose slices live longer by a shift, but not beyond the horizon."""
-    header = fake_campaign.campaign(
-        cases=cases, instances=instances, **{"spec_toml": SPEC} | fields
-    )
-    arrays = dict(fake_campaign.compute(0, instances))
-    arrays["life_years"] = np.minimum(arrays["life_years"] + shift, 10.0)
-    arrays["end_cause"] = np.where(arrays["life_years"] < 10.0, arrays["end_cause"], 0)
-    axes = {
-        v.name: v.dims.index("case") for v in fake_campaign.CAMPAIGN.variables if "case" in v.dims
-    }
-    places = [LABELS.index(case["case"]) for case in cases]
-    arrays = {
-        name: np.take(of, places, axes[name]) if name in axes else of for name, of in arrays.items()
-    }
-    write_results(path, header, [conforming(header, arrays, instances)])
-    return path
+def write(path, sizes=(40,), **fields):
+    fake_campaign.write(path, sizes, **{"spec_toml": SPEC} | fields)
+
+
+def longer(arrays):
+    """Slices live a year longer, but not beyond the horizon."""
+    lives = np.minimum(arrays["life_years"] + 1, 10.0)
+    causes = np.where(lives < 10.0, arrays["end_cause"], 0)
+    return arrays | {"life_years": lives, "end_cause": causes}
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("compared")
     write(folder / "a.h5")
-    write(folder / "longer.h5", shift=1.0, instances=30)
-    write(folder / "seed.h5", shift=1.0, instances=50, seed=8)
-    write(folder / "model.h5", spec_toml=SPEC.replace("facelift", "planar"), cases=CASES[1:])
-    write(folder / "other.h5", cases=CASES[:1])
+    write(folder / "longer.h5", (30,), change=longer)
+    write(folder / "seed.h5", (50,), change=longer, seed=8)
+    write(folder / "model.h5", places=(1, 2), spec_toml=SPEC.replace("facelift", "planar"))
+    write(folder / "other.h5", places=(0,))
     return folder
 
 
@@ -112,24 +103,15 @@ def test_kernels_that_nobody_knows_by_digest_are_no_difference_and_said(folder):
 
 def test_other_epochs_have_no_equal_age(folder, tmp_path):
     """Whatever else differs: fewer epochs, too."""
-    edges = fake_campaign.CAMPAIGN.epoch_edges_years
-    fewer = write_with_epochs(tmp_path / "fewer.h5", (*edges[:2], edges[-1]))
-    (of,) = from_json(folder, "a.h5", fewer)
+    axes = {v.name: v.dims.index("epoch") for v in VARIABLES if "epoch" in v.dims}
+
+    def first_epochs(arrays):
+        return arrays | {name: np.take(arrays[name], [0, 1], axis) for name, axis in axes.items()}
+
+    write(tmp_path / "fewer.h5", change=first_epochs, epoch_edges_years=(0.0, 2.0, 10.0))
+    (of,) = from_json(folder, "a.h5", tmp_path / "fewer.h5")
     assert len(of["pairs"]) == 3
     assert not any("equal_age" in key for key in of["pairs"][0]["lines"])
-
-
-def write_with_epochs(path, edges):
-    header = fake_campaign.campaign(instances=40, spec_toml=SPEC, epoch_edges_years=edges)
-    arrays = {
-        variable.name: fake_campaign.compute(0, 40)[variable.name] for variable in header.variables
-    }
-    for variable in header.variables:
-        if "epoch" in variable.dims:
-            axis = variable.dims.index("epoch")
-            arrays[variable.name] = np.take(arrays[variable.name], range(len(edges) - 1), axis)
-    write_results(path, header, [conforming(header, arrays, 40)])
-    return path
 
 
 def test_several_files_stand_in_one_table(folder):

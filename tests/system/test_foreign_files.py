@@ -16,7 +16,7 @@ import damaged_files
 import fake_campaign
 import numpy as np
 import pytest
-from result_files import write
+from fake_campaign import write
 from small_traces import small_trace
 from tables import each
 

@@ -15,7 +15,6 @@ import mcage
 from mcage.costs.energy import area
 from mcage.errors import UserError
 from mcage.report.pareto import added_area
-from mcage.results.writer import conforming, write_results
 from mcage.spec.cost_constants import load_costs
 from mcage.stats.estimates import mean
 from mcage.techniques import TECHNIQUES
@@ -25,32 +24,24 @@ LABELS = [case["case"] for case in CASES]
 SPEC = "seed = 7\n[life]\nhorizon_years = 10.0\n"
 
 
-def write(path, change=None, *, instances=40, **fields):
-    """A results file of which ``change`` has altered the arrays."""
-    header = fake_campaign.campaign(instances=instances, **{"spec_toml": SPEC} | fields)
-    arrays = dict(fake_campaign.compute(0, instances))
-    if change:
-        change(arrays)
-    write_results(path, header, [conforming(header, arrays, instances)])
-    return path
+def write(path, sizes=(40,), **fields):
+    fake_campaign.write(path, sizes, **{"spec_toml": SPEC} | fields)
 
 
 def worse(arrays):
     """The second case lives a year less than the first and spills less; the third nothing of it."""
-    lives = arrays["life_years"].copy()
-    lives[1] = np.maximum(lives[0] - 1, 0.01)
-    lives[2] = 0.0
-    spills = arrays["spill_rate"].copy()
+    lives, spills = arrays["life_years"], arrays["spill_rate"]
+    lives[1], lives[2] = np.maximum(lives[0] - 1, 0.01), 0.0
     spills[1], spills[2] = spills[0] / 2, np.nan
-    arrays |= {"life_years": lives, "spill_rate": spills, "energy_saving_nominal": lives / 100}
+    return arrays | {"energy_saving_nominal": lives / 100}
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("fronts")
-    write(folder / "a.h5", worse)
+    write(folder / "a.h5", change=worse)
     other = tuple(case | {"case": f"{case['case']}, too", "protection": "none"} for case in CASES)
-    write(folder / "more.h5", instances=30, cases=other)
+    write(folder / "more.h5", (30,), cases=other)
     write(folder / "same.h5")
     write(folder / "room.h5", spec_toml=SPEC + "[registers]\nlds_rows = 16\n")
     write(folder / "seed.h5", seed=8)
@@ -59,7 +50,7 @@ def folder(tmp_path_factory):
     scenarios = (CASES[0], CASES[1] | {"scenario": "clustered"}, CASES[2])
     write(folder / "scenarios.h5", cases=scenarios)
     chips = SPEC + "[faults]\nslices_per_chip = 4\nsigma_die_volts = 0.01\n"
-    write(folder / "chips.h5", worse, spec_toml=chips)
+    write(folder / "chips.h5", change=worse, spec_toml=chips)
     return folder
 
 
@@ -219,10 +210,8 @@ def test_what_makes_no_front_is_refused(folder, arguments, words):
 
 
 def test_without_any_value_there_is_no_objective(tmp_path):
-    def unknown(arrays):
-        arrays["spill_rate"] = np.full_like(arrays["spill_rate"], np.nan)
-
-    path = write(tmp_path / "unknown.h5", unknown)
+    path = tmp_path / "unknown.h5"
+    write(path, change=lambda arrays: arrays | {"spill_rate": np.full((3, 40), np.nan)})
     result = invoke("pareto", path, "--objective", "rmst", "--objective", "spill_rate")
     assert isinstance(result.exception, UserError)
     assert f"{path}: spill_rate: no case has a value of it" in str(result.exception)

@@ -15,7 +15,6 @@ from mcage.campaign.study import Study
 from mcage.errors import UserError
 from mcage.report import folder as report_folder
 from mcage.report.folder import ReportOptions, write_report
-from mcage.results.writer import conforming, write_results
 from mcage.spec import SweepSpec
 
 
@@ -166,9 +165,7 @@ def test_what_a_report_cannot_show_is_refused_and_nothing_is_written(swept, pi, 
 
 
 def test_refusals(tmp_path, pi):
-    spec = fake_campaign.campaign(instances=5, spec_toml="techniques = 3\n")
-    arrays = conforming(spec, fake_campaign.compute(0, 5), 5)
-    write_results(tmp_path / "foreign.h5", spec, [arrays])
+    fake_campaign.write(tmp_path / "foreign.h5", (5,), spec_toml="techniques = 3\n")
     (tmp_path / "text").write_text("x")
     for paths, words in (
         ([pi, pi.parent / ".." / pi.parent.name / "pi.h5"], "are the same file"),

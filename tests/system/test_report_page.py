@@ -11,7 +11,6 @@ from mcage.lifetime import EndCause
 from mcage.plain_text import visible
 from mcage.report import folder as report_folder
 from mcage.report.folder import PAGE, write_report
-from mcage.results.writer import conforming, write_results
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="no playwright to run a browser with")
 
@@ -40,20 +39,24 @@ def write_sweep(path):
         | {"technique": technique, "case": case["case"].replace(case["technique"], technique, 1)}
         for case, technique in zip(fake_campaign.CAMPAIGN.cases, techniques, strict=True)
     )
-    header = fake_campaign.campaign(
-        instances=INSTANCES,
+
+    def lived(arrays):
+        arrays["life_years"][0], arrays["end_cause"][0] = 0.0, EndCause.FAULTY_ENTRY
+        arrays["life_years"][2], arrays["end_cause"][2] = 10.0, EndCause.CENSORED
+        for variable in fake_campaign.CAMPAIGN.variables:
+            if variable.missing and variable.dims[:2] == ("case", "instance"):
+                arrays[variable.name][0] = np.nan
+        return arrays | {"draw": np.arange(INSTANCES) % 2}
+
+    fake_campaign.write(
+        path,
+        (INSTANCES,),
+        change=lived,
         cases=cases,
         spec_toml=small_spec(techniques=list(techniques)).to_toml(),
         caveats=(f"a trace of {EVIL}",),
         draws=(("life.temperature_kelvin", "K", (340.0, 350.0)),),
     )
-    arrays = fake_campaign.compute(0, INSTANCES) | {"draw": np.arange(INSTANCES) % 2}
-    arrays["life_years"][0], arrays["end_cause"][0] = 0.0, EndCause.FAULTY_ENTRY
-    arrays["life_years"][2], arrays["end_cause"][2] = 10.0, EndCause.CENSORED
-    for variable in header.variables:
-        if variable.missing and variable.dims[:2] == ("case", "instance"):
-            arrays[variable.name][0] = np.nan
-    write_results(path, header, [conforming(header, arrays, INSTANCES)])
 
 
 @pytest.fixture(scope="module")

@@ -5,9 +5,8 @@ from itertools import product
 
 import matplotlib.pyplot as plt
 import pytest
-from fake_campaign import case
+from fake_campaign import case, write
 from places import ROOT
-from result_files import write
 
 INSTANCES = 40
 CASES = tuple(product(("baseline", "rrcd", "rrcd+rc+rar"), ("turbo", "dvfs")))

@@ -7,9 +7,9 @@ import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from fake_campaign import write
 from gpu_cases import gating
 from matplotlib.collections import PolyCollection
-from result_files import write
 from tables import each
 
 import mcage

@@ -7,9 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray
-from fake_campaign import compute
+from fake_campaign import INSTANCES, compute, write
 from gpu_cases import gating
-from result_files import INSTANCES, write
 from tables import each
 
 import mcage

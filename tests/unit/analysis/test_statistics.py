@@ -5,9 +5,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray
-from fake_campaign import HORIZON_YEARS, campaign, compute
+from fake_campaign import HORIZON_YEARS, campaign, compute, write
 from gpu_cases import gating
-from result_files import write
 from tables import each
 
 import mcage

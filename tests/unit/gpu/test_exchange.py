@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from fake_campaign import HORIZON_YEARS, campaign, compute
-from result_files import write
+from fake_campaign import HORIZON_YEARS, campaign, compute, write
 from scipy.stats import binom, poisson
 from tables import each
 

@@ -13,7 +13,7 @@ import pytest
 import tomli_w
 import xarray as xr
 from command_line import invoke
-from result_files import write
+from fake_campaign import write
 from tables import each
 
 from mcage.campaign.merge import merge

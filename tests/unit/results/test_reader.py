@@ -13,7 +13,7 @@ import pytest
 import sweep_cases
 from command_line import invoke
 from damaged_files import append_checksum
-from result_files import write
+from fake_campaign import write
 
 import mcage
 from mcage.errors import UserError

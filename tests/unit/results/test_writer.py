@@ -14,12 +14,11 @@ import netCDF4
 import numpy as np
 import pytest
 import xarray
-from fake_campaign import compute
+from fake_campaign import INSTANCES, compute, write
 from gpu_cases import gating
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from places import ROOT
-from result_files import INSTANCES, write
 from tables import each
 
 import mcage
