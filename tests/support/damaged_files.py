@@ -161,50 +161,47 @@ ATTRIBUTE_CONTENTS = {
 """What may stand in an attribute, or a function of the file that gives it."""
 
 
-def dataset(name, make):
-    """Mutation that puts what ``make`` makes in place of a dataset."""
+def mutation(change):
+    """What gives mutations that change an open file: ``change`` takes it, and what is given."""
 
-    def mutate(path):
-        with h5py.File(path, "r+") as file:
-            content = file[name][()]
-            del file[name]
-            make(file, name, content)
+    def of(*given):
+        def mutate(path):
+            with h5py.File(path, "r+") as file:
+                change(file, *given)
 
-    return mutate
+        return mutate
 
-
-def attribute(place, name, content):
-    """Mutation that gives an attribute another content."""
-
-    def mutate(path):
-        with h5py.File(path, "r+") as file:
-            made = content(file) if callable(content) else content
-            file[place].attrs.pop(name, None)
-            if made is not REMOVED:
-                file[place].attrs[name] = made
-
-    return mutate
+    return of
 
 
-def values(name, change):
-    """Mutation that gives a dataset other values: a function of those that it has, or one value."""
-
-    def mutate(path):
-        with h5py.File(path, "r+") as file:
-            content = file[name][()]
-            file[name][...] = change(content) if callable(change) else np.full_like(content, change)
-
-    return mutate
+@mutation
+def dataset(file, name, make):
+    """What ``make`` makes stands in place of a dataset."""
+    content = file[name][()]
+    del file[name]
+    make(file, name, content)
 
 
-def added(name):
-    """Mutation that adds a dataset."""
+@mutation
+def attribute(file, place, name, content):
+    """An attribute has another content."""
+    made = content(file) if callable(content) else content
+    file[place].attrs.pop(name, None)
+    if made is not REMOVED:
+        file[place].attrs[name] = made
 
-    def mutate(path):
-        with h5py.File(path, "r+") as file:
-            file[name] = np.ones(3)
 
-    return mutate
+@mutation
+def values(file, name, change):
+    """A dataset has other values: a function of those that it has, or one value."""
+    content = file[name][()]
+    file[name][...] = change(content) if callable(change) else np.full_like(content, change)
+
+
+@mutation
+def added(file, name):
+    """A dataset is added."""
+    file[name] = np.ones(3)
 
 
 def all_of_dataset(name, *but):
@@ -285,23 +282,19 @@ def _plain(content):
     return content.decode() if isinstance(content, bytes) else content
 
 
-def _all_columns_huge(path):
+@mutation
+def _all_columns_huge(file):
     """The shapes agree, but all events together are larger than any memory."""
-    with h5py.File(path, "r+") as file:
-        for name, column in list(file["event"].items()):
-            del file["event"][name]
-            file["event"].create_dataset(name, (1 << 31,), column.dtype, chunks=(4096,))
+    for name, column in list(file["event"].items()):
+        del file["event"][name]
+        file["event"].create_dataset(name, (1 << 31,), column.dtype, chunks=(4096,))
 
 
-def _event(make):
-    """Mutation that puts something else in place of the group of events."""
-
-    def mutate(path):
-        with h5py.File(path, "r+") as file:
-            del file["event"]
-            file["event"] = make(file)
-
-    return mutate
+@mutation
+def _event(file, make):
+    """Something else stands in place of the group of events."""
+    del file["event"]
+    file["event"] = make(file)
 
 
 def trace_mutations():
@@ -312,7 +305,7 @@ def trace_mutations():
         table |= all_of_attribute("/", name, "missing")
     return table | {
         "kernel names missing": attribute("alloc", "kernel_names", REMOVED),
-        "all columns huge": _all_columns_huge,
+        "all columns huge": _all_columns_huge(),
         "event is a dataset": _event(lambda _: [1]),
         "event is a soft link to the root": _event(lambda _: h5py.SoftLink("/")),
         "event is the root": _event(lambda file: file["/"]),
@@ -336,14 +329,14 @@ def append_checksum(path):
         append_checksum_to(stream)
 
 
-def _longer_axis(path):
+@mutation
+def _longer_axis(file):
     """Every array says that there are a million times more instances; nothing is written there."""
-    with h5py.File(path, "r+") as file:
-        for name in ("instance", "life_years"):
-            shape = [size if size < 20 else size << 20 for size in file[name].shape]
-            dtype = file[name].dtype
-            del file[name]
-            file.create_dataset(name, shape, dtype, chunks=True)
+    for name in ("instance", "life_years"):
+        shape = [size if size < 20 else size << 20 for size in file[name].shape]
+        dtype = file[name].dtype
+        del file[name]
+        file.create_dataset(name, shape, dtype, chunks=True)
 
 
 _OF_INSTANCES = {
@@ -401,7 +394,7 @@ def results_mutations():
         f"{place}.{name} = {it!s:.30}": attribute(place, name, it) for place, name, it in others
     }
     added_too = {name: added(name) for name in ("more", "more/of/it")}
-    return table | added_too | {"many more instances": _longer_axis}
+    return table | added_too | {"many more instances": _longer_axis()}
 
 
 def _turned_dimensions(file):

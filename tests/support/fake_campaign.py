@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from mcage.campaign.run import run_campaign
+from mcage.campaign.shards import write_shard
 from mcage.campaign.study import Study
 from mcage.files.atomic import _new_temporary
 from mcage.lifetime import DVTH_BIN_EDGES_MV, RANKS, EndCause
@@ -164,6 +165,12 @@ def write(path, sizes=(INSTANCES,), places=(0, 1, 2), change=dict, **fields) -> 
     )
     write_results(path, header, pieces)
     return header
+
+
+def write_shards(folder: Path, header: SweepHeader, *ranges: range) -> list[Path]:
+    """Write shards of a campaign into its folder, which is made; their paths."""
+    folder.mkdir(exist_ok=True)
+    return [write_shard(folder, header, of, compute(of.start, of.stop)) for of in ranges]
 
 
 def abandoned(path: Path) -> Path:

@@ -20,13 +20,11 @@ import fake_campaign
 import grammars
 import kernel_grammars
 import numpy as np
-from fake_campaign import write as write_results
 from mutations import BYTE_MUTATIONS
 from nursery import Ended, Nursery
 from small_traces import small_trace
 
 from mcage.campaign.run import run_campaign
-from mcage.campaign.shards import write_shard
 from mcage.studies.gpu_gating.spec import GatingSpec
 from mcage.studies.gpu_gating.study import Gating
 from mcage.studies.vmin.spec import VminSpec
@@ -156,12 +154,9 @@ def _sound_files() -> Path:
     atexit.register(shutil.rmtree, folder)
     save_trace(small_trace(), folder / "t.h5")
     damaged_files.store_as_recorders_do(folder / "t.h5")
-    write_results(folder / "r.h5", (8,))
-    (folder / "r.h5.shards").mkdir()
+    fake_campaign.write(folder / "r.h5", (8,))
     campaign = fake_campaign.campaign(instances=6)
-    for part in (range(3), range(3, 6)):
-        arrays = fake_campaign.compute(part.start, part.stop)
-        write_shard(folder / "r.h5.shards", campaign, part, arrays)
+    fake_campaign.write_shards(folder / "r.h5.shards", campaign, range(3), range(3, 6))
     np.save(folder / "m.npy", np.ones((2, 256, 4), dtype=bool))
     kernel = {"kernels": [str(folder / "t.h5")]}
     vmin = VminSpec(instances=2, techniques=["baseline", "rrcd"], workload=kernel)
@@ -250,8 +245,8 @@ def _spec(rng: random.Random, folder: Path) -> list[str]:
 
 def _options(rng: random.Random, folder: Path) -> list[str]:
     (folder / "s.toml").write_bytes(grammars.toml(grammars.SMALL))
-    commands = ("sweep", "sweep", "nbti", "trace show", "show", "techniques", "merge")
-    arguments = grammars.option_list(rng, *commands)
+    commands = ("sweep", "sweep", "replay", "nbti", "trace show", "trace validate", "show")
+    arguments = grammars.option_list(rng, *commands, "techniques", "merge")
     return [*arguments, "--show-spec"] if arguments[0] == "sweep" else arguments
 
 

@@ -13,7 +13,6 @@ import tomli_w
 import typer.main
 import zstandard
 from import_samples import NAMES, files_of
-from multi2sim_text import multi2sim_files
 from mutations import Grammar, Values, damaged
 from plain_files import plain_table
 from small_traces import small_trace
@@ -371,9 +370,6 @@ def excerpts(format_name: str) -> list[list[tuple[str, bytes]]]:
     """Small sound inputs of a format: lists of names and contents of files."""
     if format_name == "csv":
         return [[("run.csv", plain_table(small_trace()).encode())]]
-    if format_name == "multi2sim":
-        listing, timing = multi2sim_files(small_trace())
-        return [[("run.txt", listing.encode()), ("run.m2s", timing.encode())]]
     unpack = zstandard.ZstdDecompressor().decompressobj
     return [
         [(path.stem, _excerpt(unpack().decompress(path.read_bytes()))) for path in files_of(name)]

@@ -39,19 +39,23 @@ def folder(tmp_path_factory):
     return folder
 
 
-def compare(folder, *arguments):
-    given = [folder / text if str(text).endswith(".h5") else text for text in arguments]
-    return invoke("compare", *given)
+@pytest.fixture(autouse=True)
+def here(folder, monkeypatch):
+    monkeypatch.chdir(folder)
 
 
-def from_json(folder, *arguments):
-    result = compare(folder, *arguments, "--json")
+def compare(*arguments):
+    return invoke("compare", *arguments)
+
+
+def from_json(*arguments):
+    result = compare(*arguments, "--json")
     assert result.exit_code == 0, result.exception
     return json.loads(result.stdout)
 
 
-def test_the_same_dies_are_compared_one_by_one(folder):
-    (of,) = from_json(folder, "a.h5", "longer.h5")
+def test_the_same_dies_are_compared_one_by_one():
+    (of,) = from_json("a.h5", "longer.h5")
     assert of["paired"]
     assert of["instances"] == [30, 30]
     assert [pair["case"] for pair in of["pairs"]] == LABELS
@@ -69,8 +73,8 @@ def test_the_same_dies_are_compared_one_by_one(folder):
         assert set(pair["lines"]) >= {"max_dvth_t0_mv_at_equal_age", "energy_saving_nominal"}
 
 
-def test_other_dies_are_compared_by_their_means(folder):
-    (of,) = from_json(folder, "a.h5", "seed.h5", "--where", "technique=rrcd", "--where", "vdd<0.5")
+def test_other_dies_are_compared_by_their_means():
+    (of,) = from_json("a.h5", "seed.h5", "--where", "technique=rrcd", "--where", "vdd<0.5")
     assert not of["paired"]
     assert of["instances"] == [40, 50]
     (pair,) = of["pairs"]
@@ -83,25 +87,25 @@ def test_other_dies_are_compared_by_their_means(folder):
     error = np.sqrt(sum(of.var(ddof=1) / of.size for of in lives))
     half = means["difference"]["upper"] - means["difference"]["value"]
     assert half == pytest.approx(1.99 * error, rel=0.05)
-    text = compare(folder, "a.h5", "seed.h5").stdout
+    text = compare("a.h5", "seed.h5").stdout
     assert "not the same dies (seeds 7 and 8)" in text
 
 
-def test_differences_are_listed_and_cases_of_one_file_named(folder):
-    text = " ".join(compare(folder, "a.h5", "model.h5", "--allow", "aging.model").stdout.split())
+def test_differences_are_listed_and_cases_of_one_file_named():
+    text = " ".join(compare("a.h5", "model.h5", "--allow", "aging.model").stdout.split())
     assert "differs: aging.model ('facelift', 'planar')" in text
     assert f"only in A: {LABELS[0]}" in text
 
 
-def test_kernels_that_nobody_knows_by_digest_are_no_difference_and_said(folder):
-    result = compare(folder, "a.h5", "longer.h5")
+def test_kernels_that_nobody_knows_by_digest_are_no_difference_and_said():
+    result = compare("a.h5", "longer.h5")
     assert result.exit_code == 0
     text = " ".join(result.stdout.split())
     for name in ("a.h5", "longer.h5"):
-        assert f"{folder / name}: by digest, its kernels are not known" in text
+        assert f"{name}: by digest, its kernels are not known" in text
 
 
-def test_other_epochs_have_no_equal_age(folder, tmp_path):
+def test_other_epochs_have_no_equal_age(tmp_path):
     """Whatever else differs: fewer epochs, too."""
     axes = {v.name: v.dims.index("epoch") for v in VARIABLES if "epoch" in v.dims}
 
@@ -109,16 +113,16 @@ def test_other_epochs_have_no_equal_age(folder, tmp_path):
         return arrays | {name: np.take(arrays[name], [0, 1], axis) for name, axis in axes.items()}
 
     write(tmp_path / "fewer.h5", change=first_epochs, epoch_edges_years=(0.0, 2.0, 10.0))
-    (of,) = from_json(folder, "a.h5", tmp_path / "fewer.h5")
+    (of,) = from_json("a.h5", tmp_path / "fewer.h5")
     assert len(of["pairs"]) == 3
     assert not any("equal_age" in key for key in of["pairs"][0]["lines"])
 
 
-def test_several_files_stand_in_one_table(folder):
-    lines = compare(folder, "a.h5", "longer.h5", "seed.h5", "--csv").stdout.splitlines()
+def test_several_files_stand_in_one_table():
+    lines = compare("a.h5", "longer.h5", "seed.h5", "--csv").stdout.splitlines()
     heading, *rows = [line.split(",") for line in lines]
     assert heading[:4] == ["file", "case", "quantity", "dies"]
-    assert {row[0] for row in rows} == {str(folder / file) for file in ("longer.h5", "seed.h5")}
+    assert {row[0] for row in rows} == {"longer.h5", "seed.h5"}
     assert len(rows) == 3 * (7 + 5)
 
 
@@ -132,16 +136,16 @@ def test_several_files_stand_in_one_table(folder):
         (("a.h5", "longer.h5", "--csv", "--json"), "give one of them"),
     ],
 )
-def test_what_cannot_be_compared_is_refused(arguments, words, folder):
-    result = compare(folder, *arguments)
+def test_what_cannot_be_compared_is_refused(arguments, words):
+    result = compare(*arguments)
     assert isinstance(result.exception, UserError)
     assert result.stdout == ""
     with pytest.raises(UserError, match=words):
         raise result.exception
 
 
-def test_studies_of_other_kinds(folder, tmp_path):
+def test_studies_of_other_kinds(tmp_path):
     import darts
 
     pi = run_campaign(darts.pi_by_darts(20), tmp_path / "pi.h5", 50)
-    assert "different studies" in str(compare(folder, "a.h5", pi).exception)
+    assert "different studies" in str(compare("a.h5", pi).exception)

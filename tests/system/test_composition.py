@@ -21,6 +21,7 @@ import pytest
 import tomli_w
 from amd_tools import has_clang
 from covering import Covering, each_value_once, pairs_in, readings
+from engine_cases import daily
 from faulty_oracle import BLEND, BLEND_ARGUMENTS
 
 import mcage
@@ -123,13 +124,6 @@ ROWS = COVERING.rows
 SLOW = [row for row in ROWS if (row["study"], row["suite"]) == ("vmin", "modern")]
 DAILY = each_value_once([row for row in ROWS if row not in SLOW], SLOW)
 """Rows of the daily tests: they have every value of every axis."""
-
-
-def daily(cases, is_daily):
-    """Parameters of tests, of which the others are slow."""
-    slow = [() if is_daily(case) else pytest.mark.slow for case in cases]
-    values = [case if isinstance(case, tuple) else (case,) for case in cases]
-    return [pytest.param(*of, marks=mark) for of, mark in zip(values, slow, strict=True)]
 
 
 PROGRAM = {"source": "blend.cl", "args": "blend.py"}
@@ -249,7 +243,7 @@ def test_every_pair_of_values_meets_or_is_refused():
     }
 
 
-@pytest.mark.parametrize("row", daily(ROWS, DAILY.__contains__), ids=in_words)
+@pytest.mark.parametrize("row", daily(ROWS, DAILY), ids=in_words)
 def test_every_row_is_computed(row, place, command):
     place.output(row, command)
 
@@ -265,7 +259,7 @@ def test_what_cannot_stand_together_is_refused_in_words(pair, place, command):
 
 @pytest.mark.parametrize(
     "study",
-    daily(AXES["study"][: -len(OF_ONE_CASE)], ("sweep", "flip", "gating").__contains__),
+    daily(AXES["study"][: -len(OF_ONE_CASE)], ("sweep", "flip", "gating")),
 )
 def test_what_may_stop_a_study_is_what_is_offered(study, place, command, tmp_path):
     words, _ = place.words(next(row for row in DAILY if row["study"] == study))
@@ -552,7 +546,7 @@ READINGS = readings(READERS, FILES, lambda reader, row: not reader_refuses(reade
 
 @pytest.mark.parametrize(
     ("reader", "row"),
-    daily(READINGS, lambda of: of[0] not in DEAR and of[1] in DAILY),
+    daily(READINGS, [of for of in READINGS if of[0] not in DEAR and of[1] in DAILY]),
     ids=in_words,
 )
 @pytest.mark.filterwarnings("ignore::mcage.analysis.grid.DependentSlicesWarning")

@@ -15,6 +15,7 @@ import keys_page
 import numpy as np
 import pytest
 import typer.main
+from command_line import run_mcage
 from gallery import FIGURES, PICTURES, RECORD, description, digest, few_instances
 from places import ROOT, shown_files
 from tables import each
@@ -104,18 +105,6 @@ def commands_of(line):
 def commands(page):
     """Arguments of every mcage command that a page shows."""
     return [*in_blocks(page), *in_text(page)]
-
-
-@pytest.fixture
-def output(command):
-    """What a command prints that does its work in the test's empty folder."""
-
-    def run(*arguments):
-        code, out, said = command(*arguments)
-        assert code == 0, said
-        return out
-
-    return run
 
 
 def run_python(page):
@@ -325,8 +314,9 @@ def test_techniques_of_the_page():
     ]
 
 
-def test_own_technique_replays(output, tmp_path, monkeypatch):
+def test_own_technique_replays(tmp_path, monkeypatch):
     """The example runs, and shows what the page says: rotation gains from gating alone."""
+    monkeypatch.chdir(tmp_path)
     for name, code in shown_files("techniques.md").items():
         (tmp_path / name).write_text(code)
         monkeypatch.setitem(sys.modules, name.removesuffix(".py"), None)  # forgotten afterwards
@@ -336,7 +326,7 @@ def test_own_technique_replays(output, tmp_path, monkeypatch):
         for command in commands(ROOT / "docs" / "techniques.md")
         if command[0] == "replay" and "rar_pg:RAR_PG" in command
     ]
-    gated, plain = json.loads(output(*example, "--json")), mcage.replay("Reduction", "rar")
+    gated, plain = json.loads(run_mcage(*example, "--json")), mcage.replay("Reduction", "rar")
     assert gated["technique"] == "rar+pg"
     for key in ("longest_zero_duty", "longest_one_duty"):
         assert gated[key] < plain[key]
@@ -384,13 +374,13 @@ def test_main_job_and_the_python_that_reads_its_file(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_fault_maps_of_the_model_page(output, tmp_path, monkeypatch):
+def test_fault_maps_of_the_model_page(tmp_path, monkeypatch):
     """The maps are made and replayed, and BlackScholes fits on as many dies as the page says."""
     page = ROOT / "docs" / "model.md"
     monkeypatch.chdir(tmp_path)
     run_python(page)
     (example,) = [item for item in commands(page) if item[0] == "replay" and "--fault-map" in item]
-    report = json.loads(output(*example))
+    report = json.loads(run_mcage(*example))
     assert report["instances"] == 100
     fits = np.array(report["peak_spilled_rows"]) <= GCN.lds_rows
     writes = {kind: np.array(counts) for kind, counts in report["writes"].items()}

@@ -22,8 +22,6 @@ from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES
 from mcage.traces.model import validate_trace
 
-NO_DRIVER = Driver(None, (), "no NVIDIA driver")
-
 
 @pytest.fixture
 def few_techniques(monkeypatch):

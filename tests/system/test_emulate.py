@@ -13,6 +13,7 @@ import check_triton_versions
 import numpy as np
 import pytest
 from amd_tools import needs_clang, needs_library, needs_objdump
+from engine_cases import daily
 from gpu_samples import PROCESSORS, SAMPLES
 from record_modern_kernels import recorded_on
 from tables import each
@@ -75,15 +76,12 @@ def changed(arguments, **options):
     return arguments
 
 
-BUNDLED = [("spmv", "gfx90a"), ("swiglu", "gfx1100"), ("rope", "nvidia")]
+BUNDLED = [("softmax", "gfx900"), ("spmv", "gfx90a"), ("swiglu", "gfx1100"), ("rope", "nvidia")]
 """Bundled traces of each slice, whose registers depend on how the compiler treats floats."""
 
 
 @needs_clang
-@pytest.mark.parametrize(
-    ("kernel", "place"),
-    [("softmax", "gfx900"), *(pytest.param(*of, marks=pytest.mark.slow) for of in BUNDLED)],
-)
+@pytest.mark.parametrize(("kernel", "place"), daily(BUNDLED, BUNDLED[:1]))
 def test_a_bundled_trace_is_what_its_source_becomes(kernel, place):
     """With the compiler of the bundle; so without -ffast-math, as a driver compiles."""
     slice_name = GEOMETRIES.get(place, place)
@@ -348,10 +346,7 @@ DAILY = {("groups", "gfx1100"), ("calls", "gfx1030"), ("three dimensions", "gfx9
 @needs_library
 @pytest.mark.parametrize(
     ("kernel", "arch"),
-    [
-        pytest.param(*case, marks=() if case in DAILY else pytest.mark.slow)
-        for case in product(KERNELS, PROCESSORS)
-    ],
+    daily(product(KERNELS, PROCESSORS), DAILY),
 )
 def test_a_kernel_computes_what_its_python_file_says(command, tmp_path, kernel, arch):
     source, inputs, flags = KERNELS[kernel]
@@ -397,10 +392,7 @@ OUTPUTS = ["guarded", "compensated", "rounded", "small", "quotient", "sine", "ve
 
 @needs_clang
 @needs_library
-@pytest.mark.parametrize(
-    "arch",
-    ["gfx90a", *(pytest.param(of, marks=pytest.mark.slow) for of in PROCESSORS if of != "gfx90a")],
-)
+@pytest.mark.parametrize("arch", daily(PROCESSORS, ["gfx90a"]))
 def test_arithmetic_is_that_of_an_opencl_driver(tmp_path, arch):
     """By default nothing is reordered, NaNs and subnormal numbers are there, functions are right.
 

@@ -7,12 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import typer
+from command_line import run_mcage
 from tables import each
-from typer.testing import CliRunner
 
-from mcage.cli.commands import with_options
-from mcage.cli.faults import faults
 from mcage.errors import UserError
 from mcage.variation.fault_models import class_shares, fault_map, faulty_bits
 from mcage.variation.field import sample_die
@@ -20,14 +17,9 @@ from mcage.variation.fitting import fit_vmin
 from mcage.variation.scenarios import ArraySize, scenario
 from mcage.variation.vmin_tail import sample_tail
 
-app = typer.Typer()
-app.command()(with_options(faults))
-
 
 def run(*arguments: object) -> str:
-    result = CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return result.output
+    return run_mcage("faults", *arguments)
 
 
 def everything(cells):

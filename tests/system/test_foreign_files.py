@@ -16,11 +16,11 @@ import damaged_files
 import fake_campaign
 import numpy as np
 import pytest
-from fake_campaign import write
+from engine_cases import daily
 from small_traces import small_trace
 from tables import each
 
-from mcage.campaign.shards import read_owner, read_shard, write_shard
+from mcage.campaign.shards import read_owner, read_shard
 from mcage.errors import UserError
 from mcage.files import hdf5, inputs
 from mcage.files.inputs import DamagedFileError
@@ -65,9 +65,7 @@ def is_refused(path, read):
     return False
 
 
-in_parts = pytest.mark.parametrize(
-    "part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in range(1, PARTS))]
-)
+in_parts = pytest.mark.parametrize("part", daily(range(PARTS), [0]))
 
 
 def assert_all_refused(part, read, sound, mutations, damage=lambda path, mutate: mutate(path)):
@@ -116,7 +114,7 @@ def test_traces_of_another_structure(part, recorded):
 @in_parts
 def test_forged_results(part, tmp_path):
     sound = tmp_path / "sound"
-    write(sound, (8,))
+    fake_campaign.write(sound, (8,))
     mutations = damaged_files.results_mutations()
     assert_all_refused(part, show_results, sound, mutations, damaged_files.forge)
 
@@ -125,15 +123,11 @@ def show_results(path):
     SweepPresentation(SweepHeader).summarize_file(path)
 
 
-def make_shard(folder):
-    campaign = fake_campaign.campaign(instances=10)
-    return write_shard(folder, campaign, range(3), fake_campaign.compute(0, 3))
-
-
 @in_parts
 def test_forged_shards(part, tmp_path):
+    (sound,) = fake_campaign.write_shards(tmp_path, fake_campaign.CAMPAIGN, range(3))
     mutations = damaged_files.shard_mutations()
-    assert_all_refused(part, open_shard, make_shard(tmp_path), mutations, damaged_files.forge)
+    assert_all_refused(part, open_shard, sound, mutations, damaged_files.forge)
 
 
 def open_shard(path):

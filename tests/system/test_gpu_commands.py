@@ -66,52 +66,55 @@ def test_a_paper_on_whole_gpus_is_reproduced(command):
     assert {row["kind"] for row in rows} == {"text", "text approx", "text bound"}
 
 
-REFUSED = [
-    (("heterogeneity",), "--out FILE is needed"),
-    (("heterogeneity", "--benchmark", "Doom", "--out", "r.h5"), "benchmark 'Doom' is unknown"),
-    (
-        ("heterogeneity", "--benchmark", "NN", "--filter-rate", "0.9", "--out", "r.h5"),
-        "scheduler.benchmarks and scheduler.filter_rate: give one of them",
-    ),
-    (
+FILES = {
+    "k.toml": "[kernels.a]\nsms = 99\n",
+    "noon.toml": "[kernels.a]\nsms = 12:00:00\n",
+    "l.csv": "kernel,seconds\nLU,1\nBFS,2\n",
+    "powers.csv": "block,power_W\nSM3,nan\n",
+    "hot.csv": "block,power_W\nSM3,400\n",
+    "twice.csv": "block,power_W\nSM3,4\nSM3,4\n",
+    "plan.toml": "name = 'x'\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("heterogeneity", "--out FILE is needed"),
+        ("heterogeneity --benchmark Doom --out r.h5", "benchmark 'Doom' is unknown"),
         (
-            "heterogeneity",
-            "--proposal-delay",
-            "1",
-            "--set",
-            "proposal.l2_ipc_loss=0",
-            "--show-spec",
+            "heterogeneity --benchmark NN --filter-rate 0.9 --out r.h5",
+            "scheduler.benchmarks and scheduler.filter_rate: give one of them",
         ),
-        "proposal.delay and proposal.l2_ipc_loss: give one of them",
-    ),
-    (("gating", "--kernels", "noon.toml", "--out", "r.h5"), "noon.toml: kernels.a.sms = 12:00:00"),
-    (("gating", "--recorded", "l.csv", "--out", "r.h5"), "l.csv: line 3: kernel 'BFS' is unknown"),
-    (("optimum", "--kernels", "k.toml"), "k.toml: kernels.'a'.sms = 99, but the GPU has 16 SMs"),
-    (("temperature", "hot.csv"), "heat block SM3 to"),
-    (("temperature", "hot.csv", "--seconds", "-1"), "--seconds -1: a time of 0 ... "),
-    (("temperature", "twice.csv"), "block 'SM3' stands twice"),
-    (("temperature", "powers.csv", "--gpu", "plan.toml"), "plan.toml"),
-]
+        (
+            "heterogeneity --proposal-delay 1 --set proposal.l2_ipc_loss=0 --show-spec",
+            "proposal.delay and proposal.l2_ipc_loss: give one of them",
+        ),
+        ("gating --kernels noon.toml --out r.h5", "noon.toml: kernels.a.sms = 12:00:00"),
+        ("gating --recorded l.csv --out r.h5", "l.csv: line 3: kernel 'BFS' is unknown"),
+        ("optimum --kernels k.toml", "k.toml: kernels.'a'.sms = 99, but the GPU has 16 SMs"),
+        ("temperature hot.csv", "heat block SM3 to"),
+        ("temperature hot.csv --seconds -1", "--seconds -1: a time of 0 ... "),
+        ("temperature twice.csv", "block 'SM3' stands twice"),
+        ("temperature powers.csv --gpu plan.toml", "plan.toml"),
+        ("both --environment undervolted --out r.h5", "cell_vt0 = 'sm'"),
+        ("both --set sweep.registers.lds_rows=4 --out r.h5", "lds_rows = 4"),
+        (
+            "both --set sweep.aging.nbti_spread_mv=1 --out r.h5",
+            "sweep.aging.nbti_spread_mv = 1",
+        ),
+    ],
+)
+def test_what_is_refused(refusal, tmp_path, line, message):
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    said = refusal("gpu", *line.split())
+    assert message in said
+    assert said.count("\n") <= 2
+    assert {path.name for path in tmp_path.iterdir()} == {*FILES}
 
 
-@pytest.mark.parametrize(("arguments", "message"), REFUSED)
-def test_what_is_refused(command, tmp_path, arguments, message):
-    (tmp_path / "k.toml").write_text("[kernels.a]\nsms = 99\n")
-    (tmp_path / "noon.toml").write_text("[kernels.a]\nsms = 12:00:00\n")
-    (tmp_path / "l.csv").write_text("kernel,seconds\nLU,1\nBFS,2\n")
-    (tmp_path / "powers.csv").write_text("block,power_W\nSM3,nan\n")
-    (tmp_path / "hot.csv").write_text("block,power_W\nSM3,400\n")
-    (tmp_path / "twice.csv").write_text("block,power_W\nSM3,4\nSM3,4\n")
-    (tmp_path / "plan.toml").write_text("name = 'x'\n")
-    before = sorted(tmp_path.iterdir())
-    code, out, err = command("gpu", *arguments)
-    assert (code, out) == (2, "")
-    assert message in err
-    assert err.count("\n") <= 2
-    assert sorted(tmp_path.iterdir()) == before
-
-
-# The command `mcage gpu both`: a campaign, its table, its spec, its refusals.
+# The command `mcage gpu both`: a campaign and its table.
 
 SMALL = (
     *("gpu", "both", "--slices-per-sm", "1", "--engine", "numba", "--replay", "MatrixTranspose"),
@@ -130,20 +133,3 @@ def test_levels_that_work_together_save_more(command):
     table = command("show", "r.h5")[1]
     for word in ("none", "gating", "registers", "both", "if independent"):
         assert word in table
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--environment", "undervolted"], "cell_vt0 = 'sm'"),
-        (["--set", "sweep.registers.lds_rows=4"], "lds_rows = 4"),
-        (["--set", "sweep.aging.nbti_spread_mv=1"], "sweep.aging.nbti_spread_mv = 1"),
-    ],
-)
-def test_nonsense_is_refused_before_anything_is_written(command, tmp_path, arguments, words):
-    out = tmp_path / "none.h5"
-    code, printed, err = command("gpu", "both", *arguments, "--out", out)
-    assert (code, printed) == (2, "")
-    assert words in err
-    assert err.count("\n") <= 2
-    assert not list(tmp_path.iterdir())

@@ -144,14 +144,13 @@ def test_energies_of_constants_of_ones_own(traces, costs_file, command, tmp_path
     assert "read_pj.value (247.38, 250.0)" in said
 
 
-def test_bad_constants_are_refused(traces, costs_file, command, tmp_path):
+def test_bad_constants_are_refused(traces, costs_file, refusal, tmp_path):
     bad = costs_file("mine.toml", value="-1")
     for words in (
         ("sweep", "--kernel", traces[0], "--out", "r.h5"),
         ("replay", traces[0], "--technique", "rrcd"),
     ):
-        code, _, said = command(*words, "--costs", bad)
-        assert code == 2
+        said = refusal(*words, "--costs", bad)
         assert said == f"error: {bad}, [28nm.slice] read_pj = -1: must be 0 or above\n"
     assert not list(tmp_path.glob("r.h5*"))
 

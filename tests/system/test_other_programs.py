@@ -1,12 +1,12 @@
 """Are two programs of the same name told apart, whoever sets their results side by side?"""
 
 import re
+from functools import partial
 
 import numpy as np
 import pytest
 from amd_tools import needs_clang
 from faulty_oracle import BLEND, BLEND_ARGUMENTS
-from tables import each
 from trace_strategies import alloc, read, release, trace_of, write
 
 import mcage
@@ -30,28 +30,15 @@ LAUNCH = "program.grid: launch"
 CELLS = "inject.stuck_cells: file"
 
 
-def empty(folder):
-    for place in folder.iterdir():
-        place.unlink()
-
-
 def write_trace(value):
     """A trace of one name that is another one for each value."""
     events = [alloc(0, 0, 2), write(1, 0, 1, value), read(20, 0, 1), release(30, 0)]
     save_trace(trace_of(events, cycles=40), "t.h5")
 
 
-def edit_trace():
-    write_trace(6)
-
-
 def write_cells(value):
     """A stuck cell of each of five instances, all in registers that many threads write."""
     np.save("cells.npy", [[instance, 2048 * instance + 3, value] for instance in range(5)])
-
-
-def edit_cells():
-    write_cells(1)
 
 
 def edit(name, *change):
@@ -121,7 +108,7 @@ def tell_apart(command, run, changed, keys):
 def test_a_trace_that_was_replaced_under_its_name(command, tmp_path, study):
     run, key = OF_TRACE[study]
     write_trace(5)
-    tell_apart(command, run, edit_trace, [key])
+    tell_apart(command, run, partial(write_trace, 6), [key])
     if study == "sweep":
         for others in (("pareto", "a.h5", "b.h5"), ("rare", "a.h5", "--vdd", "0.5")):
             code, out, said = command(*others)
@@ -136,7 +123,7 @@ def test_a_trace_that_was_replaced_under_its_name(command, tmp_path, study):
 
 @pytest.mark.slow
 @needs_clang
-@each(
+@pytest.mark.parametrize(
     ("changed", "keys"),
     [
         (edit("blend.cl", "sum * 0.5f", "sum * 0.25f"), [SOURCE, CODE]),
@@ -146,7 +133,6 @@ def test_a_trace_that_was_replaced_under_its_name(command, tmp_path, study):
     ],
 )
 def test_a_kernel_that_was_edited_between_two_runs(command, tmp_path, changed, keys):
-    empty(tmp_path)
     (tmp_path / "scale.h").write_text("#define SCALE (k + 1)\n")
     (tmp_path / "blend.cl").write_text('#include "scale.h"\n' + BLEND.replace("(k + 1)", "SCALE"))
     (tmp_path / "blend.py").write_text(BLEND_ARGUMENTS)
@@ -161,15 +147,15 @@ def test_stuck_cells_that_were_replaced_under_their_name(command, tmp_path):
     (tmp_path / "blend.py").write_text(BLEND_ARGUMENTS)
     write_cells(0)
     sampled = (*INJECT, "--fault", "stuck")
-    tell_apart(command, (*sampled, "--stuck-cells", "cells.npy"), edit_cells, [CELLS])
+    run = (*sampled, "--stuck-cells", "cells.npy")
+    tell_apart(command, run, partial(write_cells, 1), [CELLS])
     assert command(*sampled, "--age", "0", "--instances", "2", "--out", "sampled.h5")[0] == 0
     code, _, said = command("compare", "a.h5", "sampled.h5")
     assert code == 2
     assert "inject.stuck_cells ('cells.npy', not given)" in said
     assert CELLS not in said  # the name says it
     # Without --instances, all of the file; the page has no curve against a single age.
-    run = (*sampled, "--stuck-cells", "cells.npy", "--out", "all.h5")
-    assert command(*run)[0] == 0
+    assert command(*run, "--out", "all.h5")[0] == 0
     assert read_header(tmp_path / "all.h5").holds == 5
     assert command("report", "all.h5", "--out", "page")[0] == 0
     page = (tmp_path / "page" / "index.html").read_text()

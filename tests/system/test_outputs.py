@@ -14,7 +14,7 @@ from small_traces import small_trace
 
 from mcage.campaign.merge import merge
 from mcage.campaign.run import run_campaign
-from mcage.campaign.shards import shard_folder, write_shard
+from mcage.campaign.shards import shard_folder
 from mcage.campaign.study import Study
 from mcage.errors import UserError
 from mcage.files.atomic import CSV, FIGURES, JSON, PNG, TABLES, TRACE, make_ready, whole_file
@@ -101,18 +101,6 @@ def test_what_is_no_file_of_ours_stays(precious, tmp_path):
     make_ready(path, JSON)
     assert precious.read_text() == PRECIOUS
     assert name.is_symlink()
-
-
-def test_a_kill_between_name_and_end_leaves_nothing(good, tmp_path):
-    """For a moment the finished file has two names."""
-    out = tmp_path / "r.h5"
-    shard_folder(out).mkdir()
-    temporary = fake_campaign.abandoned(out)
-    temporary.write_bytes(good)
-    os.link(temporary, out)
-    run_campaign(Study(CAMPAIGN, never), out, 7)
-    assert list(tmp_path.iterdir()) == [out]
-    assert out.read_bytes() == good
 
 
 def test_the_folder_of_the_shards_outlasts_a_power_failure(tmp_path, monkeypatch):
@@ -315,8 +303,7 @@ def test_a_merge_follows_links_and_refuses_the_rest(good, tmp_path):
     (tmp_path / "large").mkdir()
     place, out = tmp_path / "large/r.h5", tmp_path / "r.h5"
     out.symlink_to(place)
-    shard_folder(place).mkdir()
-    write_shard(shard_folder(place), CAMPAIGN, range(20), fake_campaign.compute(0, 20))
+    fake_campaign.write_shards(shard_folder(place), CAMPAIGN, range(20))
     fake_campaign.abandoned(place)
     assert merge(out) == out
     assert out.is_symlink()

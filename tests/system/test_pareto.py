@@ -54,19 +54,23 @@ def folder(tmp_path_factory):
     return folder
 
 
-def pareto(folder, *arguments):
-    given = [folder / text if str(text).endswith(".h5") else text for text in arguments]
-    return invoke("pareto", *given)
+@pytest.fixture(autouse=True)
+def here(folder, monkeypatch):
+    monkeypatch.chdir(folder)
 
 
-def from_json(folder, *arguments):
-    result = pareto(folder, *arguments, "--json")
+def pareto(*arguments):
+    return invoke("pareto", *arguments)
+
+
+def from_json(*arguments):
+    result = pareto(*arguments, "--json")
     assert result.exit_code == 0, result.exception
     return json.loads(result.stdout)
 
 
-def test_a_front_by_hand(folder):
-    of = from_json(folder, "a.h5", "--objective", "rmst", "--objective", "dead_on")
+def test_a_front_by_hand():
+    of = from_json("a.h5", "--objective", "rmst", "--objective", "dead_on")
     best = of["designs"][0]
     lives = fake_campaign.compute(0, 40)["life_years"]
     value = best["objectives"]["rmst_years"]
@@ -80,25 +84,25 @@ def test_a_front_by_hand(folder):
     assert [d["worked"] for d in of["designs"]] == [40, 40, 0]
 
 
-def test_a_case_without_a_value_is_not_on_the_front(folder):
+def test_a_case_without_a_value_is_not_on_the_front():
     """The third case never works, and so has no spill rate; the second spills less."""
-    of = from_json(folder, "a.h5", "--objective", "rmst", "--objective", "spill_rate")
+    of = from_json("a.h5", "--objective", "rmst", "--objective", "spill_rate")
     assert [d["on_front"] for d in of["designs"]] == [True, True, False]
     assert of["designs"][2]["objectives"]["spill_rate"]["value"] is None
     assert of["designs"][2]["dominated_by"] == ""
 
 
-def test_the_user_may_turn_an_objective_round(folder):
+def test_the_user_may_turn_an_objective_round():
     objectives = ("--objective", "rmst:min", "--objective", "vdd_volts")
-    of = from_json(folder, "a.h5", *objectives)
+    of = from_json("a.h5", *objectives)
     assert [d["on_front"] for d in of["designs"]] == [False, False, True]
     assert [o["better"] for o in of["objectives"]] == ["less", "less"]
-    head, *_ = pareto(folder, "a.h5", *objectives, "--csv").stdout.splitlines()
+    head, *_ = pareto("a.h5", *objectives, "--csv").stdout.splitlines()
     assert head.split(",").count("vdd_volts") == 1, "an axis that is an objective"
 
 
-def test_by_default_life_energy_and_area_count(folder):
-    of = from_json(folder, "a.h5")
+def test_by_default_life_energy_and_area_count():
+    of = from_json("a.h5")
     assert [o["key"] for o in of["objectives"]] == ["rmst_years", "energy_saving_of_all", "area"]
     overheads = [d["objectives"]["area"]["value"] for d in of["designs"]]
     technology = load_costs().technology("28nm")
@@ -116,42 +120,42 @@ def test_protection_adds_to_the_area_and_techniques_of_users_have_none_that_is_k
     assert 7 / 32 < added < 7 / 32 + 0.02  # and encoders and decoders
 
 
-def test_tables_have_what_may_be_on_the_front_and_csv_has_all(folder):
-    result = pareto(folder, "a.h5", "--objective", "rmst", "--objective", "dead_on")
+def test_tables_have_what_may_be_on_the_front_and_csv_has_all():
+    result = pareto("a.h5", "--objective", "rmst", "--objective", "dead_on")
     assert "1 of 3 cases on the front, 40 instances per case" in result.stdout
     said = " ".join(result.stdout.split())
     assert "2 cases with less than 5 % are left out, --all shows them" in said
-    everything = pareto(folder, "a.h5", "--objective", "rmst", "--objective", "dead_on", "--all")
+    everything = pareto("a.h5", "--objective", "rmst", "--objective", "dead_on", "--all")
     assert ["rrcd" in of.stdout for of in (result, everything)] == [False, True]
-    head, *lines = pareto(folder, "a.h5", "--csv").stdout.splitlines()
+    head, *lines = pareto("a.h5", "--csv").stdout.splitlines()
     assert len(lines) == 3
     assert "rmst_years,rmst_years_lower,rmst_years_upper" in head
     assert head.endswith("on_front,front_probability,dominated_by")
 
 
-def test_cases_of_several_files_meet_on_their_common_dies(folder):
-    of = from_json(folder, "a.h5", "more.h5")
+def test_cases_of_several_files_meet_on_their_common_dies():
+    of = from_json("a.h5", "more.h5")
     assert of["instances"] == 30
     assert len(of["designs"]) == 6
-    assert {d["file"] for d in of["designs"]} == {str(folder / f) for f in ("a.h5", "more.h5")}
-    of = from_json(folder, "a.h5", "room.h5", "--allow", "registers")
-    assert of["differs"] == [f"{folder / 'room.h5'}: registers.lds_rows (not given, 16)"]
+    assert {d["file"] for d in of["designs"]} == {"a.h5", "more.h5"}
+    of = from_json("a.h5", "room.h5", "--allow", "registers")
+    assert of["differs"] == ["room.h5: registers.lds_rows (not given, 16)"]
 
 
-def test_slices_of_a_chip_are_drawn_together(folder):
+def test_slices_of_a_chip_are_drawn_together():
     arguments = ("--objective", "rmst", "--objective", "spill_rate")
-    of, alone = (from_json(folder, file, *arguments) for file in ("chips.h5", "a.h5"))
+    of, alone = (from_json(file, *arguments) for file in ("chips.h5", "a.h5"))
     assert (of["instances"], of["groups"]) == (40, 10)
     (wide, narrow) = (f["designs"][0]["objectives"]["rmst_years"] for f in (of, alone))
     assert wide["value"] == pytest.approx(narrow["value"])
     assert wide["upper"] != narrow["upper"]
-    text = pareto(folder, "chips.h5", *arguments).stdout
+    text = pareto("chips.h5", *arguments).stdout
     assert "40 instances per case of 10 chips" in text
     assert "WARNING" not in text
 
 
-def test_a_front_is_the_same_again(folder):
-    first, again = (from_json(folder, "same.h5", "--resamples", "300") for _ in range(2))
+def test_a_front_is_the_same_again():
+    first, again = (from_json("same.h5", "--resamples", "300") for _ in range(2))
     assert first == again
 
 
@@ -164,11 +168,11 @@ def test_a_front_is_the_same_again(folder):
         (("--x", "rmst_years"), ("RMST", "energy saving"), "area added"),
     ],
 )
-def test_a_figure_shows_the_objectives_that_the_user_names(folder, tmp_path, axes, shown, left_out):
+def test_a_figure_shows_the_objectives_that_the_user_names(tmp_path, axes, shown, left_out):
     path = tmp_path / f"front{len(list(tmp_path.iterdir()))}.svg"
     with matplotlib.rc_context({"svg.fonttype": "none"}):
         label = ("--label", "baseline=Ours")
-        result = pareto(folder, "a.h5", "--figure", str(path), *axes, *label)
+        result = pareto("a.h5", "--figure", str(path), *axes, *label)
     assert result.exit_code == 0, result.exception
     text = path.read_text(encoding="utf-8")
     for words in ("Ours", *shown):
@@ -203,8 +207,8 @@ def test_a_figure_shows_the_objectives_that_the_user_names(folder, tmp_path, axe
         (["a.h5", "--figure", "f.png", "--x", "area", "--y", "area"], "name two objectives"),
     ],
 )
-def test_what_makes_no_front_is_refused(folder, arguments, words):
-    error = pareto(folder, *arguments).exception
+def test_what_makes_no_front_is_refused(arguments, words):
+    error = pareto(*arguments).exception
     assert isinstance(error, UserError)
     assert words in str(error)
 
@@ -217,8 +221,8 @@ def test_without_any_value_there_is_no_objective(tmp_path):
     assert f"{path}: spill_rate: no case has a value of it" in str(result.exception)
 
 
-def test_studies_do_not_mix(folder, tmp_path):
+def test_studies_do_not_mix(tmp_path):
     other = mcage.run(rails.RailsSpec(instances=4), tmp_path / "rails.h5")
-    error = invoke("pareto", folder / "a.h5", other).exception
+    error = pareto("a.h5", other).exception
     assert isinstance(error, UserError)
     assert "hold the studies sweep and gpu-rails: a front is of one" in str(error)

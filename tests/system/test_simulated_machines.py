@@ -129,11 +129,6 @@ def sweep(tmp_path, command):
     return run
 
 
-@pytest.fixture
-def few_techniques(monkeypatch):
-    monkeypatch.setattr("mcage.cli.doctor.TECHNIQUES", {"rrcd": TECHNIQUES["rrcd"]})
-
-
 def one_line(error):
     assert error.startswith("error: ")
     assert error.count("\n") == 1
@@ -175,7 +170,8 @@ def test_a_sweep_on_a_machine_without_a_card(machine, sweep, tmp_path):
 
 
 @pytest.mark.slow
-def test_doctor_tells_failure_from_disagreement(machine, command, few_techniques):
+def test_doctor_tells_failure_from_disagreement(machine, command, monkeypatch):
+    monkeypatch.setattr("mcage.cli.doctor.TECHNIQUES", {"rrcd": TECHNIQUES["rrcd"]})
     machine(Card((7, 0)), Card(faults_in="place"))
     code, output, _ = command("doctor")
     assert code == 1

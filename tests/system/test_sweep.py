@@ -37,18 +37,19 @@ def snapshot(folder):
     }
 
 
-def assert_refused(command, folder, arguments, *words):
-    """Exit code 2, one line that names the thing, nothing printed, nothing written."""
-    before = snapshot(folder)
-    code, out, error = command("sweep", *arguments)
-    lines = [line for line in error.splitlines() if not line.startswith("engine ")]
-    assert code == 2, error
-    assert out == ""
-    assert len(lines) == 1, error
-    assert lines[0].startswith("error: ")
-    for word in words:
-        assert str(word) in lines[0]
-    assert snapshot(folder) == before
+@pytest.fixture
+def refused(refusal, here):
+    """Checks that a sweep is refused in one line with some words, and nothing is written."""
+
+    def run(arguments, *words):
+        before = snapshot(here)
+        error = refusal("sweep", *arguments)
+        (line,) = (line for line in error.splitlines() if not line.startswith("engine "))
+        assert line.startswith("error: ")
+        assert all(word in line for word in words), line
+        assert snapshot(here) == before
+
+    return run
 
 
 # ---- values -----------------------------------------------------------------------------------
@@ -57,7 +58,6 @@ def assert_refused(command, folder, arguments, *words):
 @each(
     ("line", "word"),
     [
-        ("--instances 0", "instances = 0"),
         ("--vdd 0.3", "every entry of a slice would be faulty in scenario common"),
         ("--mix weights(DCT:1)", "workload.mix: no weight for 'BlackScholes'"),
         ("--idle retained", "no source gives a retention voltage"),
@@ -66,49 +66,44 @@ def assert_refused(command, folder, arguments, *words):
         ("--environment dvfs --vdd 0.9", "'dvfs'"),
         ("--fault-mode table", "'turbo' asks for the faults at 1 V"),
         ("--vmin-coefficient 10 --scenario clustered", "the model speaks about"),
+        ("part.toml --horizon 9", "part.toml: life = 5"),
+        ("missing.toml", "missing.toml: cannot read"),
+        (".", ".: cannot read the spec (a folder without a finished shard)"),
     ],
 )
-def test_values_that_cannot_be_meant(line, word, here, command):
-    words = line.split()
-    assert_refused(command, here, words if "--mix" in words else [*SMALL, *words], word)
-
-
-def test_specs(here, command):
+def test_values_that_cannot_be_meant(line, word, refused):
     Path("part.toml").write_text("life = 5\n")
-    assert_refused(command, here, ["part.toml", "--epochs", "9"], "part.toml: life = 5")
-    assert_refused(command, here, ["missing.toml"], "missing.toml: cannot read")
-    assert_refused(
-        command, here, ["."], ".: cannot read the spec (a folder without a finished shard)"
-    )
+    words = line.split()
+    refused(words if "--mix" in words else [*words, *SMALL], word)
 
 
 # ---- traces -----------------------------------------------------------------------------------
 
 
-def test_windows_that_find_no_room(here, command):
+def test_windows_that_find_no_room(here, refused):
     """ARGO hands windows out in turn: those of 100 and 101 registers get in each other's way."""
     events = [alloc(0, slot, size) for slot, size in ((0, 100), (1, 101))]
     events += [write(1, slot, 0, 5) for slot in (0, 1)] + [release(50, slot) for slot in (0, 1)]
     save_trace(trace_of(events, 100), here / "tight.h5")
     arguments = ["--kernel", "tight.h5", "--technique", "argo", "--out", "r.h5"]
-    assert_refused(command, here, arguments, "no room for a window of 101 registers", "argo")
+    refused(arguments, "no room for a window of 101 registers", "argo")
 
 
 # ---- where the results go ---------------------------------------------------------------------
 
 
-def test_a_refused_sweep_leaves_the_default_folder_as_it_was(here, command):
-    assert_refused(command, here, ["--technique", "rrdc"], "rrdc")
+def test_a_refused_sweep_leaves_the_default_folder_as_it_was(here, refused):
+    refused(["--technique", "rrdc"], "rrdc")
     (here / "results").mkdir()
     (here / "results" / "mine.txt").write_text("kept")
-    assert_refused(command, here, ["--technique", "rrdc"], "rrdc")
+    refused(["--technique", "rrdc"], "rrdc")
     (here / "results" / "sweep.h5").write_text("kept, too")
-    assert_refused(command, here, list(QUICK), "results/sweep.h5")
+    refused(QUICK, "results/sweep.h5")
 
 
-def test_a_file_in_the_place_of_the_default_folder(here, command):
+def test_a_file_in_the_place_of_the_default_folder(here, refused):
     (here / "results").write_text("mine")
-    assert_refused(command, here, list(QUICK), "results")
+    refused(QUICK, "results")
 
 
 # ---- what works -------------------------------------------------------------------------------
@@ -213,19 +208,15 @@ def test_a_defect_is_not_the_users_mistake(command, here, monkeypatch):
 
 # The files of real sweeps. Sweeps that are killed and continued: `test_kills.py`.
 
-KERNELS = SMALL_KERNELS[:2]
-OPTIONS = [
-    *("--seed", "5", "--periods", "3", "--generations", "2", "--epochs", "4"),
-    *("--technique", "baseline", "--technique", "rrcd"),
-    *(word for kernel in KERNELS for word in ("--kernel", kernel)),
-]
-
-
-def sweep_command(out, instances=12, shard_size=1, before=""):
-    """A real `mcage sweep` in a process of its own, and what it does before."""
-    words = ["--instances", str(instances), "--shard-size", str(shard_size), "--out", str(out)]
-    program = f"{before}from mcage.cli.main import main; main()"
-    return [sys.executable, "-c", program, "sweep", *OPTIONS, *words]
+SWEEP = f"""
+import atexit, sys
+from mcage.cli.main import main
+atexit.register(lambda: print(open("/proc/self/status").read()))
+sys.argv[1:1] = "sweep --seed 5 --periods 3 --generations 2 --epochs 4 --shard-size 16".split()
+for kernel in {SMALL_KERNELS[:2]}:
+    sys.argv += ["--kernel", kernel]
+main()
+"""
 
 
 def peak_megabytes(out, instances):
@@ -233,8 +224,8 @@ def peak_megabytes(out, instances):
 
     To what its parent is told of it, the parent's own memory at the time of the start belongs.
     """
-    asked = "import atexit; atexit.register(lambda: print(open('/proc/self/status').read())); "
-    sweep = sweep_command(out, instances, shard_size=16, before=asked)
+    words = ["--technique", "baseline", "--technique", "rrcd", "--instances", str(instances)]
+    sweep = [sys.executable, "-c", SWEEP, *words, "--out", str(out)]
     done = subprocess.run(sweep, capture_output=True, text=True, check=True)
     (kilobytes,) = re.findall(r"^VmHWM:\s*(\d+) kB$", done.stdout, re.MULTILINE)
     return int(kilobytes) / 1024

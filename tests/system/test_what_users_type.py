@@ -176,17 +176,6 @@ def test_mutated_specs_are_understood_or_refused(tmp_path):
         assert "\n" not in refusal
 
 
-def test_mutated_option_lists_are_understood_or_refused(command):
-    commands = ("replay", "nbti", "show", "trace show", "trace validate", "techniques", "merge")
-    for seed in range(100):
-        arguments = grammars.option_list(random.Random(seed), *commands)
-        code, out, error = command(*arguments)
-        assert code in (0, 2), (arguments, error)
-        assert "\x1b" not in out + error
-        assert code == 0 or error.strip(), arguments
-        assert len(error.splitlines()) <= 2, arguments
-
-
 @pytest.mark.parametrize(
     "line",
     [

@@ -6,12 +6,11 @@ import shlex
 import shutil
 
 import fake_campaign
-import h5py
 import numpy as np
 import pytest
 from campaign_cases import CAMPAIGN, STUDY, Computer
 from command_line import invoke
-from damaged_files import forge
+from damaged_files import attribute, forge
 
 from mcage.campaign.merge import merge
 from mcage.campaign.run import run_campaign
@@ -51,9 +50,7 @@ FEW = fake_campaign.campaign(instances=5)
 
 
 def shards(folder, *ranges, campaign=CAMPAIGN):
-    folder.mkdir(exist_ok=True)
-    for part in ranges:
-        write_shard(folder, campaign, part, fake_campaign.compute(part.start, part.stop))
+    fake_campaign.write_shards(folder, campaign, *ranges)
     return folder
 
 
@@ -175,11 +172,7 @@ def test_other_results_of_the_same_instances_are_refused(places, tmp_path):
 
 
 def test_another_schema_is_refused(places, tmp_path):
-    def older(path):
-        with h5py.File(path, "r+") as file:
-            file.attrs["schema_version"] = 6
-
-    forge(next(places[1].glob("*-000000005-*")), older)
+    forge(next(places[1].glob("*-000000005-*")), attribute("/", "schema_version", 6))
     refused(tmp_path / "r.h5", places, "has schema 6")
 
 
@@ -280,11 +273,7 @@ def test_chips_of_a_partial_file_are_refused(partial):
     ["[[3, 4]]", "[[7, 11], [14, 18], [20, 20]]", "[[7, 11], [3, 4]]", '"x"', "[7]", "[[0, 1e9]]"],
 )
 def test_a_forged_list_of_gaps_is_refused(absent, partial):
-    def forged(path):
-        with h5py.File(path, "r+") as file:
-            file.attrs["absent_instances"] = absent
-
-    forge(partial, forged)
+    forge(partial, attribute("/", "absent_instances", absent))
     with pytest.raises(UserError, match="not as mcage writes it"):
         read_header(partial)
 

@@ -25,7 +25,7 @@ from mcage.campaign.progress import (
     progress_on_stderr,
 )
 from mcage.campaign.run import Part, run_campaign
-from mcage.campaign.shards import shard_folder, write_shard
+from mcage.campaign.shards import shard_folder
 from mcage.campaign.status import RunRecord, StatusWriter, began_at, statuses
 from mcage.campaign.study import Study
 from mcage.errors import UserError
@@ -289,8 +289,7 @@ def test_shards_that_overlap_count_once(folder):
 
 
 def test_any_whole_shard_tells_the_campaign_where_no_run_does(folder):
-    for part in (range(3), range(3, 6)):
-        write_shard(folder, CAMPAIGN, part, fake_campaign.compute(part.start, part.stop))
+    fake_campaign.write_shards(folder, CAMPAIGN, range(3), range(3, 6))
     for path in sorted(folder.iterdir(), reverse=True)[:1]:
         path.write_bytes(b"damaged")
     (status,) = statuses(folder)

@@ -11,7 +11,7 @@ from scipy.stats import t
 from mcage.campaign.executors import MadeShard
 from mcage.campaign.merge import merge
 from mcage.campaign.run import run_campaign
-from mcage.campaign.shards import shard_folder, shard_name, write_shard
+from mcage.campaign.shards import shard_folder, shard_name
 from mcage.campaign.stopping import CampaignPrecision, Watch, checkpoints
 from mcage.campaign.study import Study
 from mcage.errors import UserError
@@ -158,16 +158,11 @@ def test_a_rule_over_instances_without_one(tmp_path, uninterrupted):
 def test_shards_of_several_machines(expected, uninterrupted, tmp_path):
     out = tmp_path / "r.h5"
     folder = shard_folder(out)
-    folder.mkdir()
-
-    def compute(*ranges):
-        for part in ranges:
-            write_shard(folder, CAMPAIGN, part, fake_campaign.compute(part.start, part.stop))
-
-    compute(range(300), range(300, 500))
+    fake_campaign.write_shards(folder, CAMPAIGN, range(300), range(300, 500))
     with pytest.raises(UserError, match=f"400 of at most {MOST} instances are missing.*: 500-899"):
         merge(out)
-    compute(*(range(n, min(n + 60, expected)) for n in range(500, expected, 60)))
+    rest = [range(n, min(n + 60, expected)) for n in range(500, expected, 60)]
+    fake_campaign.write_shards(folder, CAMPAIGN, *rest)
     assert merge(out).read_bytes() == uninterrupted
     assert not folder.exists()
 

@@ -336,11 +336,8 @@ def all_commands(command=None, path=()):
         ),
     ],
 )
-def test_an_option_with_one_value_is_not_given_twice(command, line, words):
-    code, out, error = command(*line.split())
-    assert code == 2
-    assert not out
-    assert words in error
+def test_an_option_with_one_value_is_not_given_twice(refusal, line, words):
+    assert words in refusal(*line.split())
 
 
 @pytest.mark.parametrize(
@@ -356,14 +353,19 @@ def test_flags_and_options_with_several_values_are_given_as_often_as_one_likes(c
     assert out
 
 
-def test_what_is_not_understood_names_the_help_of_its_command(command):
-    for line in ("rare --vdd", "gpu gating --seed", "rare --vdd-volts 0.5", "sweep --seed x"):
-        code, out, error = command(*line.split())
-        assert (code, out) == (2, "")
-        words = line.split(" --")[0]
-        assert error.endswith(f"The options are listed by: mcage {words} --help\n")
-    assert "--vdd)" in command("rare", "--vdd-volts", "0.5")[2], "a near name is proposed"
-    assert "; in volts, such as 0.421" in command("sweep", "--vdd", "421mV")[2]
+@each(
+    ("line", "words"),
+    [
+        ("rare --vdd", ""),
+        ("gpu gating --seed", ""),
+        ("rare --vdd-volts 0.5", "--vdd)"),  # a near name is proposed
+        ("sweep --vdd 421mV", "; in volts, such as 0.421"),
+    ],
+)
+def test_what_is_not_understood_names_the_help_of_its_command(refusal, line, words):
+    said = refusal(*line.split())
+    assert words in said
+    assert said.endswith(f"The options are listed by: mcage {line.split(' --')[0]} --help\n")
 
 
 def printed_lines(*line):

@@ -6,8 +6,7 @@ from contextlib import suppress
 
 import pytest
 from import_samples import facts_of_windows, imported, text_of
-from multi2sim_text import multi2sim_files, timing_of
-from small_traces import small_trace
+from multi2sim_text import timing_of
 from tables import each
 
 from mcage.errors import UserError
@@ -270,8 +269,12 @@ def test_a_text_that_begins_within_a_launch_has_no_timing(tmp_path):
 
 @each("number", range(0, 60, 7))
 def test_no_window_is_another_where_a_line_is_lost(tmp_path, number):
-    """Of the text or of the timing, whose comparisons name no wavefront."""
-    files = [text.splitlines(True) for text in multi2sim_files(small_trace())]
+    """Of the text, of which comparisons name no wavefront, or of the timing."""
+    moves = [("v_mov_b32 v0, 1", f"t{64 * wave}: V0<=(1) ") for wave in range(3)]
+    compare = ("v_cmp_eq_i32 vcc, 0, v0", "t0: vcc<=(0) ")
+    text = isa_text(*[moves[0], compare, moves[1], compare, compare] * 30)
+    text += isa_text(*[moves[2], compare] * 30)
+    files = [text.splitlines(True), timing_of(text).splitlines(True)]
     whole = import_text(tmp_path, *map("".join, files)).facts()["windows"]
     lines = files[number % 2]
     places = [n for n, line in enumerate(lines) if "si.new_inst" in line or "// 0" in line]
