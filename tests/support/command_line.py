@@ -1,5 +1,7 @@
 """Commands of mcage in this process: what becomes of them, and what they print."""
 
+import json
+
 from typer.testing import CliRunner
 
 from mcage.cli.app import app
@@ -15,3 +17,8 @@ def run_mcage(*arguments):
     result = invoke(*arguments, catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.stdout
+
+
+def from_json(*arguments):
+    """What a command gives as JSON that must succeed."""
+    return json.loads(run_mcage(*arguments, "--json"))

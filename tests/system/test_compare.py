@@ -1,7 +1,8 @@
 """Does `mcage compare` pair what is the same, and refuse what nobody has said to be meant?"""
 
-import json
+from functools import partial
 
+import command_line
 import fake_campaign
 import numpy as np
 import pytest
@@ -48,10 +49,7 @@ def compare(*arguments):
     return invoke("compare", *arguments)
 
 
-def from_json(*arguments):
-    result = compare(*arguments, "--json")
-    assert result.exit_code == 0, result.exception
-    return json.loads(result.stdout)
+from_json = partial(command_line.from_json, "compare")
 
 
 def test_the_same_dies_are_compared_one_by_one():

@@ -15,7 +15,7 @@ import keys_page
 import numpy as np
 import pytest
 import typer.main
-from command_line import run_mcage
+from command_line import from_json, run_mcage
 from gallery import FIGURES, PICTURES, RECORD, description, digest, few_instances
 from places import ROOT, shown_files
 from tables import each
@@ -326,7 +326,7 @@ def test_own_technique_replays(tmp_path, monkeypatch):
         for command in commands(ROOT / "docs" / "techniques.md")
         if command[0] == "replay" and "rar_pg:RAR_PG" in command
     ]
-    gated, plain = json.loads(run_mcage(*example, "--json")), mcage.replay("Reduction", "rar")
+    gated, plain = from_json(*example), mcage.replay("Reduction", "rar")
     assert gated["technique"] == "rar+pg"
     for key in ("longest_zero_duty", "longest_one_duty"):
         assert gated[key] < plain[key]

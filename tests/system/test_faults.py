@@ -1,13 +1,12 @@
 """``mcage faults``."""
 
 import dataclasses
-import json
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import run_mcage
+from command_line import from_json, run_mcage
 from tables import each
 
 from mcage.errors import UserError
@@ -17,9 +16,8 @@ from mcage.variation.fitting import fit_vmin
 from mcage.variation.scenarios import ArraySize, scenario
 from mcage.variation.vmin_tail import sample_tail
 
-
-def run(*arguments: object) -> str:
-    return run_mcage("faults", *arguments)
+run = partial(run_mcage, "faults")
+run_json = partial(from_json, "faults")
 
 
 def everything(cells):
@@ -51,7 +49,7 @@ def test_json() -> None:
     changes = {"mu_volts": 0.15, "sigma_systematic_volts": 0.02, "sigma_random_volts": 0.06}
     law = ["--mu", 0.15, "--sigma-systematic", 0.02, "--sigma-random", 0.06, "--arrays", "64x256"]
     options = ["--vdd", 0.45, "--seed", 3, "--instance", 5, "--maps", 260, *law]
-    result = json.loads(run("--json", *options))
+    result = run_json(*options)
     changed = dataclasses.replace(scenario("common"), **changes).in_arrays(ArraySize(64, 256))
     cells = sample_tail(changed, 3, np.array([5]), 0.45)
     assert result["faulty_bits"] == bits_of(cells)[0].tolist()
@@ -68,17 +66,17 @@ def test_json() -> None:
 
 
 def test_table_modes() -> None:
-    exact = json.loads(run("--json", "--mode", "table-exact", "--maps", 4))
+    exact = run_json("--mode", "table-exact", "--maps", 4)
     assert np.bincount(exact["faulty_bits"]).tolist() == [87, 84, 51, 26, 8]
     assert exact["shares"]["standard_error"] == [0, 0, 0, 0, 0]
     assert "expected" not in exact["shares"]
-    single = json.loads(run("--json", "--mode", "table", "--maps", 1))
+    single = run_json("--mode", "table", "--maps", 1)
     assert single["shares"]["standard_error"] == [None] * 5
 
 
 def test_slices_of_a_die() -> None:
     options = ["--scenario", "clustered", "--sigma-die", 0.02, "--slices-per-chip", 4]
-    result = json.loads(run("--json", *options, "--instance", 6, "--maps", 10))
+    result = run_json(*options, "--instance", 6, "--maps", 10)
     spread = dataclasses.replace(scenario("clustered"), sigma_die_volts=0.02)
     cells = sample_tail(spread, 1, np.arange(4, 8), 0.497, slices_per_chip=4)
     bits = bits_of(cells)
@@ -98,7 +96,7 @@ def test_slices_of_a_die() -> None:
 def test_standard_error_takes_dies_not_slices() -> None:
     """Of three dies of 4, 4 and 2 slices, by hand: deviations summed over each die."""
     options = ["--scenario", "clustered", "--sigma-die", 0.02, "--slices-per-chip", 4]
-    shares = json.loads(run("--json", *options, "--maps", 10))["shares"]
+    shares = run_json(*options, "--maps", 10)["shares"]
     spread = dataclasses.replace(scenario("clustered"), sigma_die_volts=0.02)
     cells = sample_tail(spread, 1, np.arange(10), 0.497, slices_per_chip=4)
     none = class_shares(bits_of(cells))[:, 0]
@@ -106,7 +104,7 @@ def test_standard_error_takes_dies_not_slices() -> None:
     by_die = [off[:4].sum(), off[4:8].sum(), off[8:].sum()]
     error = np.sqrt(np.square(by_die).sum() * 3 / 2) / 10
     assert shares["standard_error"][0] == pytest.approx(error, rel=1e-9)
-    one_die = json.loads(run("--json", *options, "--maps", 4))["shares"]
+    one_die = run_json(*options, "--maps", 4)["shares"]
     assert one_die["standard_error"] == [None] * 5
 
 
@@ -119,7 +117,7 @@ def quick_fit(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("quick_fit")
 @pytest.mark.slow
 def test_a_fit_says_how_to_use_it() -> None:
-    result = json.loads(run("--fit", "shipped", "--leave-out", 0.56, "--json"))
+    result = run_json("--fit", "shipped", "--leave-out", 0.56)
     assert (result["arrays"], result["bits"], result["likelihood"]) == (890, 7290880, "composite")
     assert 0.37 < result["mu_volts"]["value"] < 0.41
     prediction = result["predictions"][3]
@@ -127,7 +125,7 @@ def test_a_fit_says_how_to_use_it() -> None:
     assert prediction["faulty_bits"]["lower"] <= prediction["counted"] == 31
     assert prediction["faulty_bits"]["upper"] >= 31
     # The options give slices a third of whose entries are faulty, more or less.
-    shares = json.loads(run(*result["options"].split(), "--maps", 1, "--json"))["shares"]
+    shares = run_json(*result["options"].split(), "--maps", 1)["shares"]
     assert sum(shares["expected"][2:]) == pytest.approx(1 / 3, abs=0.02)
 
 
@@ -163,7 +161,6 @@ def test_picture(tmp_path: Path, mode: str) -> None:
         (["--geometry", "amd"], "unknown geometry 'amd'; choose one of gcn, nvidia"),
         (["--geometry", "nvidia", "--mode", "table"], "of entries of a gcn slice, not of nvidia"),
         (["--fit", "shipped", "--vdd", "0.5"], "--vdd: a fit draws no map"),
-        (["--fit", "shipped", "--leave-out", "0.6"], r"no counts at 0\.6 V"),
         (["--leave-out", "0.53"], "--leave-out 0.53: give the counts with --fit"),
         (["--png", "/"], r"cannot write /: its name must end in \.png"),
     ],

@@ -2,14 +2,13 @@
 
 import csv
 import io
-import json
 import re
 from importlib.metadata import EntryPoint, EntryPoints
 
 import numpy as np
 import pytest
 import rails
-from command_line import invoke
+from command_line import from_json, invoke
 
 import mcage
 from mcage.errors import UserError
@@ -35,10 +34,10 @@ def test_its_measure_stands_in_every_form_of_show(path):
     words = " ".join(invoke("show", path).output.split())
     assert words.startswith("40 GPUs")
     assert "life: of the first rail that fails" in words
-    air, water = json.loads(invoke("show", path, "--json").output)
+    air, water = from_json("show", path)
     assert (air["cooling"], air["instances"]) == ("air", 40)
     assert air["rail_life_years"]["value"] < water["rail_life_years"]["value"]
-    only = json.loads(invoke("show", path, "--json", "--where", "cooling=water").output)
+    only = from_json("show", path, "--where", "cooling=water")
     assert only == [water]
     lines = list(csv.DictReader(io.StringIO(invoke("show", path, "--csv").output)))
     assert [float(line["rail_life_years"]) for line in lines] == [
@@ -82,8 +81,7 @@ def test_its_measure_may_stop_it(tmp_path):
 def test_cases_of_two_files_are_compared(path, tmp_path):
     warmer = rails.RailsSpec(instances=40, kelvin=(363.0, 353.0))
     other = mcage.run(warmer, tmp_path / "warmer.h5")
-    line = invoke("compare", path, other, "--allow", "kelvin", "--json")
-    (comparison,) = json.loads(line.output)
+    (comparison,) = from_json("compare", path, other, "--allow", "kelvin")
     assert [pair["case"] for pair in comparison["pairs"]] == ["air", "water"]
     for pair in comparison["pairs"]:
         assert [*pair["lines"]] == ["rail_life_years"]
@@ -97,13 +95,13 @@ def test_cases_of_two_files_are_compared(path, tmp_path):
 def test_its_cases_make_a_front(path, tmp_path):
     def front(better, *options):
         objectives = ("--objective", "rail_life", "--objective", f"cooling_watts:{better}")
-        of = json.loads(invoke("pareto", path, *objectives, "--json", *options).output)
+        of = from_json("pareto", path, *objectives, *options)
         return of, [(of["cooling"], of["front_probability"]) for of in of["designs"]]
 
     of, shares = front("min", "--figure", str(tmp_path / "front.svg"))
     assert shares == [("air", 1.0), ("water", 1.0)]
     assert (tmp_path / "front.svg").is_file()
-    air, water = json.loads(invoke("show", path, "--json").output)
+    air, water = from_json("show", path)
     lives = [design["objectives"]["rail_life_years"] for design in of["designs"]]
     assert lives == [air["rail_life_years"], water["rail_life_years"]]
     assert front("max")[1] == [("air", 0.0), ("water", 1.0)]

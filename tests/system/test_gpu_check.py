@@ -356,17 +356,15 @@ def test_a_tool_that_is_not_done_has_found_nothing(monkeypatch, tmp_path):
 @needs_host_compiler
 def test_the_small_case_compares_with_what_was_computed_before(card, monkeypatch, tmp_path):
     monkeypatch.setattr(gpu_check, "each_alone", lambda cupy, device: None)
-    answers = {name: gpu_check.ask(NumpyEngine(), *given) for name, *given in cases()}
+    answers = {
+        name: gpu_check.ask(NumpyEngine(), *given) for name, *given in gpu_check._small_cases()
+    }
     expected = tmp_path / "expected.pickle"
     expected.write_bytes(pickle.dumps(answers))
     assert gpu_check._small_check(expected) == 0
     answers["rrcd"].integers["lds"] += 1
     expected.write_bytes(pickle.dumps(answers))
     assert gpu_check._small_check(expected) == 1
-
-
-def cases():
-    return gpu_check._small_cases()
 
 
 def test_what_is_sanitized_asks_for_every_kernel_of_redirection():

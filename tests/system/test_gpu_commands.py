@@ -1,9 +1,9 @@
 """Whole commands of `mcage gpu`."""
 
-import json
 from itertools import product
 
 import pytest
+from command_line import from_json, run_mcage
 from gpu_cases import DATA, MEASURED_KERNELS
 
 import mcage
@@ -13,10 +13,8 @@ def test_the_optimum_is_that_of_sm_gating(command, tmp_path):
     (tmp_path / "k.toml").write_text(MEASURED_KERNELS)
     for loss in (0.08, 0.5):
         setting = f"time_model.delta={loss}"
-        code, out, _ = command("gpu", "optimum", "--kernels", "k.toml", "--set", setting, "--json")
-        streaming, counted = json.loads(out)
+        streaming, counted = from_json("gpu", "optimum", "--kernels", "k.toml", "--set", setting)
         spec = mcage.GatingSpec(workload={"kernels": "k.toml"}, time_model={"delta": loss})
-        assert code == 0
         assert [streaming, counted] == mcage.optimum(spec)
         assert counted == {"kernel": "counted", "optimum_SMs": 12, "time_ratio": 1.02}
         assert 1 <= streaming["time_ratio"] <= 1 + loss
@@ -24,11 +22,10 @@ def test_the_optimum_is_that_of_sm_gating(command, tmp_path):
 
 
 @pytest.mark.parametrize(("seconds", "hottest"), [(0, 318.15), (1e-2, 323), (None, 344.78)])
-def test_a_gpu_warms_up(command, seconds, hottest):
+def test_a_gpu_warms_up(seconds, hottest):
     after = () if seconds is None else ("--seconds", seconds)
-    code, out, _ = command("gpu", "temperature", DATA / "temperature.csv", *after, "--json")
-    assert code == 0
-    rows = [row for row in json.loads(out) if row["case"] == "all-on"]
+    rows = from_json("gpu", "temperature", DATA / "temperature.csv", *after)
+    rows = [row for row in rows if row["case"] == "all-on"]
     kelvin = [row["temperature_K"] for row in rows if row["block"].startswith("SM")]
     assert max(kelvin) == pytest.approx(hottest, abs=4 if seconds == 1e-2 else 0.01)
 
@@ -40,7 +37,7 @@ def test_a_map_of_heterogeneous_structures(command):
     )
     assert code == 0
     assert "proposal < baseline < duplication" in out
-    rows = json.loads(command("show", "r.h5", "--json")[1])
+    rows = from_json("show", "r.h5")
     designs = ["baseline", "two-stage+planar-tags", "duplication"]
     named = [(row["reading"], row["design"]) for row in rows]
     assert named == [(reading, of) for reading in ("activity", "thermal") for of in designs]
@@ -55,13 +52,11 @@ def test_a_map_of_heterogeneous_structures(command):
     assert command("show", "r.h5", "--fit")[0] == 2
 
 
-def test_a_paper_on_whole_gpus_is_reproduced(command):
-    code, out, _ = command("reproduce", "--paper", "zhang-2015")
-    assert code == 0
+def test_a_paper_on_whole_gpus_is_reproduced():
+    out = run_mcage("reproduce", "--paper", "zhang-2015")
     assert "15 lines: 9 agree" in out
     assert "[1] No reading meets all printed delays" in out
-    code, out, _ = command("reproduce", "--paper", "004", "--json")
-    rows = json.loads(out)
+    rows = from_json("reproduce", "--paper", "004")
     assert {(row["paper"], row["name"]) for row in rows} == {("004", "zhang-2015")}
     assert {row["kind"] for row in rows} == {"text", "text approx", "text bound"}
 
@@ -123,9 +118,7 @@ SMALL = (
 
 
 def test_levels_that_work_together_save_more(command):
-    code, out, err = command(*SMALL, "--instances", "5", "--out", "r.h5", "--json")
-    assert code == 0, err
-    rows = json.loads(out)
+    rows = from_json(*SMALL, "--instances", "5", "--out", "r.h5")
     pairs = [(row["policy"], row["technique"]) for row in rows]
     assert pairs == [*product(("default", "round-robin"), ("baseline", "rc+rar"))]
     both = rows[-1]

@@ -1,11 +1,11 @@
 """``mcage inject``: from the command line to a results file, a page and a picture."""
 
 import csv
-import json
 
 import numpy as np
 import pytest
 from amd_tools import needs_clang
+from command_line import from_json
 from faulty_oracle import BLEND, BLEND_ARGUMENTS
 
 from mcage.protection.codes import secded
@@ -35,8 +35,7 @@ def test_flips_end_in_a_table_a_page_and_a_picture(command, folder):
     with open_results(folder / "flips.h5") as results:
         assert results["fate"].shape == (1, 80, 1)
         assert results["flip_bit"].dims == ("case", "instance")
-    code, out, _ = command("show", "flips.h5", "--json")
-    (row,) = json.loads(out)
+    (row,) = from_json("show", "flips.h5")
     shares = [row[name]["value"] for name in ("masked", "sdc", "address", "limit", "code")]
     assert sum(shares) == pytest.approx(1)
     assert row["due"]["value"] == pytest.approx(sum(shares[2:]))
@@ -54,7 +53,7 @@ def test_rates_of_upsets_of_several_cells(command, folder):
     made = (*RUN, *given, "--set", "faults.fit_per_mbit=100", "--instances", "1500")
     assert command(*made, "--out", "flips.h5", "--picture", "wrong.png")[0] == 0
     assert (folder / "wrong.png").exists()
-    none, coded = json.loads(command("show", "flips.h5", "--json")[1])
+    none, coded = from_json("show", "flips.h5")
     assert none["injected"]["value"] is None
     assert none["sdc_fit"]["value"] > 5 * coded["sdc_fit"]["value"]
     with open_results(folder / "flips.h5") as results:
@@ -80,7 +79,7 @@ def test_rates_and_bars_of_slices_that_are_in_use(command, folder):
     ages = ("--age", "0", "--age", "9", "--instances", "200")
     code, _, said = command(*made, *ages, "--out", "flips.h5")
     assert code == 0, said
-    rows = json.loads(command("show", "flips.h5", "--json")[1])
+    rows = from_json("show", "flips.h5")
     with open_results(folder / "flips.h5") as results:
         per_volt = constants("16nm")["slope_per_volt"]
         fit = sum(
@@ -105,7 +104,7 @@ def test_rates_and_bars_of_slices_that_are_in_use(command, folder):
     # Single flips leave out some that a code detects: no rate.
     single = (*RUN, "--protection", "secded32", "--instances", "20", "--out", "single.h5")
     assert command(*single)[0] == 0
-    assert json.loads(command("show", "single.h5", "--json")[1])[0]["due_fit"]["value"] is None
+    assert from_json("show", "single.h5")[0]["due_fit"]["value"] is None
 
 
 @needs_clang

@@ -1,13 +1,13 @@
 """A sweep over traces of another slice: on each engine, in its file, its tables and its figure."""
 
 import dataclasses
-import json
 import random
 import tomllib
 from importlib.resources import files
 
 import numpy as np
 import pytest
+from command_line import from_json
 from engine_cases import cuda_engine
 from geometries import on
 from sweep_cases import assert_same_arrays, small_spec
@@ -92,11 +92,8 @@ def test_what_nobody_knows_is_said(result, tmp_path, command):
     assert "approximate in lanes" in (tmp_path / "f.svg").read_text()
 
 
-def test_a_replay_says_it_too(traces, command):
-    words = ("replay", traces[1], "--technique", "rrcd", "--engine", "numba", "--json")
-    code, out, _ = command(*words)
-    report = json.loads(out)
-    assert code == 0
+def test_a_replay_says_it_too(traces):
+    report = from_json("replay", traces[1], "--technique", "rrcd", "--engine", "numba")
     assert (report["caveat"], report["geometry"]) == ("approximate in lanes", "nvidia")
     assert report["energy"]["total_pj"] == [None]
 
@@ -129,7 +126,7 @@ def test_energies_of_constants_of_ones_own(traces, costs_file, command, tmp_path
     assert "technology's nominal 0.85 V" in " ".join(table.split())
     draw_survival_of_file(out, tmp_path / "f.svg", (), {})
     assert "user-defined constants of 28nm" in (tmp_path / "f.svg").read_text()
-    lines = json.loads(command("show", out, "--json")[1])
+    lines = from_json("show", out)
     savings = {line["label"]: line["energy_saving"]["value"] for line in lines if line["worked"]}
     assert len(set(savings.values())) == len(savings) > 1
     assert all(-1 < saving < 1 for saving in savings.values())

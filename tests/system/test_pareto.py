@@ -1,8 +1,9 @@
 """Does `mcage pareto` say which cases no other beats, and refuse dies that are not shared?"""
 
-import json
 import re
+from functools import partial
 
+import command_line
 import fake_campaign
 import matplotlib
 import numpy as np
@@ -63,10 +64,7 @@ def pareto(*arguments):
     return invoke("pareto", *arguments)
 
 
-def from_json(*arguments):
-    result = pareto(*arguments, "--json")
-    assert result.exit_code == 0, result.exception
-    return json.loads(result.stdout)
+from_json = partial(command_line.from_json, "pareto")
 
 
 def test_a_front_by_hand():

@@ -1,17 +1,16 @@
 """Techniques and NBTI models of users: messages name the one that is wrong, and say why."""
 
-import json
 import math
 import random
-import re
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import grammars
 import pytest
-from command_line import invoke, run_mcage
-from places import ROOT
+from command_line import from_json, invoke, run_mcage
+from places import ROOT, shown_files
 from tables import each
 
 from mcage.aging.environment import environment
@@ -235,13 +234,12 @@ def test_no_command_imports_what_lies_in_the_current_folder(tmp_path):
 # `mcage nbti`, and how a user's own model is found, or refused.
 
 
-def run(*arguments):
-    return run_mcage("nbti", *arguments)
+run, of_json = partial(run_mcage, "nbti"), partial(from_json, "nbti")
 
 
 def test_shift_and_delay_of_all_models():
     options = ["--duty", "0.4", "--years", "7", "--vdd", "0.9", "--temperature", "353.15"]
-    rows = {row["model"]: row for row in json.loads(run(*options, "--json"))}
+    rows = {row["model"]: row for row in of_json(*options)}
     assert list(rows) == list(MODEL_NAMES)
     assert rows["finfet"]["dvth_mv"] == pytest.approx(39.9893, rel=1e-5)
     assert rows["planar"]["dvth_mv"] == pytest.approx(1.21963, rel=1e-5)
@@ -249,13 +247,13 @@ def test_shift_and_delay_of_all_models():
 
 
 def test_without_overdrive_a_transistor_does_not_switch():
-    (row,) = json.loads(run("--model", "facelift", "--vdd", "0.25", "--json"))
+    (row,) = of_json("--model", "facelift", "--vdd", "0.25")
     assert row == {"model": "facelift", "dvth_mv": 0, "delay_increase_percent": None}
     assert "does not switch" in run("--model", "facelift", "--vdd", "0.25")
 
 
 def test_constants_are_listed():
-    rows = json.loads(run("--list", "--json"))
+    rows = of_json("--list")
     listed = {(row["model"], row["constant"]): row for row in rows}
     assert len(listed) == len(rows) == sum(len(constants(name)) for name in MODEL_NAMES)
     assert listed["planar", "vt0_volts"] == {
@@ -287,15 +285,14 @@ def test_bad_options(arguments, message):
 
 
 def test_the_example_of_the_documentation(tmp_path, monkeypatch):
-    page = (ROOT / "docs" / "aging.md").read_text()
-    ((name, code),) = re.findall(r"<!-- file: (\S+) -->\n```python\n(.*?)```", page, re.DOTALL)
+    ((name, code),) = shown_files("aging.md").items()
     (tmp_path / f"documented_{name}").write_text(code)
     monkeypatch.syspath_prepend(tmp_path)
     model = "documented_my_nbti:NO_RECOVERY"
     assert nbti_model(model).eta == 0
-    (row,) = json.loads(run("--model", model, "--duty", "0.5", "--json"))
+    (row,) = of_json("--model", model, "--duty", "0.5")
     assert row["dvth_mv"] == pytest.approx(66.6872 * math.sqrt(math.sqrt(0.5)), rel=1e-5)
-    assert "--model my_nbti:NO_RECOVERY" in page
+    assert "--model my_nbti:NO_RECOVERY" in (ROOT / "docs" / "aging.md").read_text()
 
 
 FAILS = """

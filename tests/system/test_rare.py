@@ -1,20 +1,19 @@
 """The command line of rare events: what it prints, and what it refuses."""
 
-import json
+from functools import partial
 
 import pytest
-from command_line import run_mcage
+from command_line import from_json, run_mcage
 
 QUICK = ("--kernel", "MatrixTranspose", "--generations", "1", "--instances", "300")
 CASE = ("--technique", "baseline", "--scenario", "dispersed", "--vdd", "0.6")
 
 
-def rare(*arguments):
-    return run_mcage("rare", *arguments)
+rare, rare_json = partial(run_mcage, "rare"), partial(from_json, "rare")
 
 
 def test_words_and_numbers_agree():
-    words, estimate = rare(*CASE, *QUICK), json.loads(rare(*CASE, *QUICK, "--json"))
+    words, estimate = rare(*CASE, *QUICK), rare_json(*CASE, *QUICK)
     assert estimate["case"]["vdd_volts"] == [0.6]
     assert estimate["lower"] < estimate["probability"] < estimate["upper"] < 1e-5
     assert f"dead on arrival: {estimate['probability']:.3g} " in words
@@ -23,14 +22,14 @@ def test_words_and_numbers_agree():
     assert estimate["failed_ppm"]["upper"] == pytest.approx(1e6 * estimate["upper"])
     assert "FIT" not in words, "there is no rate without an age"
     assert estimate["mean_rate_fit"] is None
-    aged = json.loads(rare(*CASE, *QUICK, "--age", 0.5, "--json"))
+    aged = rare_json(*CASE, *QUICK, "--age", 0.5)
     rate = aged["mean_rate_fit"]["value"]
     assert rate == pytest.approx(aged["probability"] * 1e9 / 4380, rel=1e-3)
 
 
 def test_a_probability_asks_for_the_vdd():
     arguments = (*CASE[:4], *QUICK, "--probability", "1e-3")
-    words, found = rare(*arguments), json.loads(rare(*arguments, "--json"))
+    words, found = rare(*arguments), rare_json(*arguments)
     vdd = found["vdd_volts"]
     assert vdd["lower"] < vdd["value"] < vdd["upper"]
     assert f"Vdd at which 0.001 are dead on arrival: {vdd['value']:.4f} V (95% " in words

@@ -1,12 +1,12 @@
 """``mcage replay`` as scripts use it: keys, types, numbers by hand, and refusals."""
 
-import json
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import run_mcage
+from command_line import from_json, run_mcage
 from tables import each
 from trace_strategies import alloc, pattern, read, release, trace_of, write
 
@@ -64,12 +64,7 @@ def three_maps(tmp_path):
     return str(tmp_path / "maps.npy")
 
 
-def run(*arguments):
-    return run_mcage("replay", *arguments)
-
-
-def run_json(*arguments):
-    return json.loads(run(*arguments, "--json"))
+run_json = partial(from_json, "replay")
 
 
 def assert_shape(report, instances):
@@ -256,7 +251,8 @@ def test_windows_that_wait(tmp_path):
     assert report["energy"]["slice_leakage_pj"] == pytest.approx([leakage, 1.09 * leakage, none])
     assert none is None
     assert all(values[2] is None for values in report["energy"].values())
-    assert "0, 0.09, none" in run(*words, "--fault-map", str(tmp_path / "maps.npy"))
+    told = run_mcage("replay", *words, "--fault-map", tmp_path / "maps.npy")
+    assert "0, 0.09, none" in told
 
 
 # ---- refusals ----------------------------------------------------------------------------------

@@ -119,17 +119,17 @@ def test_every_command_that_reads_a_spec_is_tried():
 
 @pytest.mark.parametrize("kind", [SweepSpec, VminSpec, InjectSpec, GatingSpec, BothSpec])
 def test_keys_whose_help_names_code_are_marked(kind):
-    marked = {key for key, field in keys_below(kind) if any_code(field)}
+    marked = {
+        key
+        for key, field in keys_below(kind)
+        if any(isinstance(mark, RunsCode) for mark in field.metadata)
+    }
     said = {key.name for key in kind.options() if re.search(r"module:NAME|\.py\b", key.help)}
     assert said - {"techniques"} <= marked
     of_level = {key.rpartition("sweep.")[2] for key in marked}
     assert {"techniques", "aging.model", "aging.pbti"} <= of_level or kind is GatingSpec
     if kind is InjectSpec:
         assert {f"program.{key}" for key in ("source", "args", "check", "flags")} <= marked
-
-
-def any_code(field):
-    return any(isinstance(mark, RunsCode) for mark in field.metadata)
 
 
 @pytest.mark.parametrize(("name", "key", "value"), [*keys_with_code()])

@@ -1,11 +1,10 @@
 """``mcage trace list|show|validate`` as a user runs it."""
 
-import json
 import re
 from dataclasses import replace
 
 import pytest
-from command_line import run_mcage
+from command_line import from_json, run_mcage
 from import_samples import files_of
 from places import ROOT
 from trace_strategies import alloc, release, trace_of, write
@@ -27,7 +26,7 @@ def test_list():
     text = run_mcage("trace", "list")
     assert all(name in text for name in KERNELS)
     assert re.search(r"RadixSort +RadixS +19, 22 +8 +64 +8 +197,504 +38,280,452", text)
-    entries = json.loads(run_mcage("trace", "list", "--json"))
+    entries = from_json("trace", "list")
     assert [entry["name"] for entry in entries] == list(KERNELS)
     radix_sort = {"short_name": "RadixS", "window_sizes": [19, 22], "concurrent_windows": 8}
     radix_sort |= {"windows": 64, "generations": 8, "writes": 197_504, "cycles": 38_280_452}
@@ -41,7 +40,7 @@ def test_show(trace_file):
 
 
 def test_show_as_json():
-    numbers = json.loads(run_mcage("trace", "show", "matrixt", "--json"))
+    numbers = from_json("trace", "show", "matrixt")
     assert numbers["name"] == "MatrixTranspose"
     assert numbers["kernels"] == [{"name": "matrixTranspose", "window_size": 4}]
     assert numbers["compressible_shares"]["none"] == pytest.approx(0.923, abs=5e-4)
@@ -104,12 +103,10 @@ def test_what_a_trace_keeps_of_its_source_is_shown_in_words(imported):
 def test_only_a_part_is_imported(tmp_path):
     sample = str(files_of("gem5/matrixtranspose-all-flags")[0])
     part = ("--slice", "cu0.simd1", "--ticks-per-cycle", 1000)
-    facts = json.loads(run_mcage("trace", "import", sample, "-o", tmp_path, "--json", *part))
+    facts = from_json("trace", "import", sample, "-o", tmp_path, *part)
     (made,) = facts["traces"]
     assert (made["slice"], made["windows"], made["cycles"]) == ("cu0.simd1", 3, 11060)
-    facts = json.loads(
-        run_mcage("trace", "import", sample, "-o", tmp_path, "--json", "--windows", 2)
-    )
+    facts = from_json("trace", "import", sample, "-o", tmp_path, "--windows", 2)
     assert len(facts["windows"]) == 2
 
 

@@ -1,13 +1,12 @@
 """Are ranges of instances named and counted as they should?"""
 
-import json
 import math
 from dataclasses import replace
 
 import darts
 import pytest
 from campaign_cases import Listener
-from command_line import invoke
+from command_line import from_json, invoke
 from hypothesis import given
 from hypothesis import strategies as st
 from tables import each
@@ -286,7 +285,7 @@ def test_mcage_shows_its_file(finished):
     assert "pi by darts" in table.output
     with open_results(finished) as results:
         values = results["pi"].values
-    (summary,) = json.loads(invoke("show", finished, "--json").stdout)
+    (summary,) = from_json("show", finished)
     assert summary["variable"] == "pi"
     assert summary["instances"] == INSTANCES
     assert summary["mean"]["value"] == pytest.approx(values.mean())
