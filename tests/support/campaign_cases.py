@@ -53,22 +53,22 @@ class ExecutorOf:
         self.run = run
 
 
-def interrupt(out, shard_size=3, finished=2):
+def interrupt(out, shard_size=3, finished=2, campaign=CAMPAIGN):
     """Leave the folder of a campaign that was stopped."""
     with pytest.raises(KeyboardInterrupt):
-        run_campaign(Study(CAMPAIGN, Computer(finished)), out, shard_size)
+        run_campaign(Study(campaign, Computer(finished)), out, shard_size)
     return shard_folder(out)
+
+
+def contents(folder):
+    """Content of every file of a folder."""
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def refused(out, match, campaign=CAMPAIGN):
     """Check that nothing is computed, lost, or left behind."""
-
-    def files():
-        return {p: p.read_bytes() for p in out.parent.rglob("*") if p.is_file()}
-
-    before = files()
-    computer = Computer()
+    before, computer = contents(out.parent), Computer()
     with pytest.raises(UserError, match=match):
         run_campaign(Study(campaign, computer), out, 5)
     assert computer.ranges == []
-    assert files() == before
+    assert contents(out.parent) == before

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from campaign_cases import contents
 from sweep_cases import SMALL_KERNELS, small_spec
 from tables import each
 from trace_strategies import alloc, release, trace_of, write
@@ -29,25 +30,17 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
-def snapshot(folder):
-    """Every file of a folder and its content."""
-    return {
-        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
-        for path in folder.rglob("*")
-    }
-
-
 @pytest.fixture
 def refused(refusal, here):
     """Checks that a sweep is refused in one line with some words, and nothing is written."""
 
     def run(arguments, *words):
-        before = snapshot(here)
+        before = contents(here)
         error = refusal("sweep", *arguments)
         (line,) = (line for line in error.splitlines() if not line.startswith("engine "))
         assert line.startswith("error: ")
         assert all(word in line for word in words), line
-        assert snapshot(here) == before
+        assert contents(here) == before
 
     return run
 

@@ -8,7 +8,7 @@ import shutil
 import fake_campaign
 import numpy as np
 import pytest
-from campaign_cases import CAMPAIGN, STUDY, Computer
+from campaign_cases import CAMPAIGN, STUDY, Computer, contents
 from command_line import invoke
 from damaged_files import attribute, forge
 
@@ -52,10 +52,6 @@ FEW = fake_campaign.campaign(instances=5)
 def shards(folder, *ranges, campaign=CAMPAIGN):
     fake_campaign.write_shards(folder, campaign, *ranges)
     return folder
-
-
-def contents(folder):
-    return {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
 @pytest.fixture(scope="module")

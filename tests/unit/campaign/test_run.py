@@ -177,8 +177,7 @@ def test_chunk_by_chunk(few, tmp_path, monkeypatch):
 
 def test_a_stopped_one_leaves_the_old_file_and_continues(few, whole):
     old = few.read_bytes()
-    with pytest.raises(KeyboardInterrupt):
-        run_campaign(Study(MANY, Computer(stop_after=2)), few, 3)
+    interrupt(few, campaign=MANY)
     assert few.read_bytes() == old
     computer, listener = Computer(), Listener()
     run_campaign(Study(MANY, computer), few, 100, listener)
@@ -245,15 +244,10 @@ def by(*codes):
     return fake_campaign.campaign(instances=20, codes=codes)
 
 
-def interrupted_by(code, out):
-    with pytest.raises(KeyboardInterrupt):
-        run_campaign(Study(by(code), Computer(2)), out, 3)
-
-
 @pytest.mark.parametrize("code", [OTHER, PLUG_IN])
 def test_shards_and_files_of_other_code_are_refused(code, tmp_path):
     out = tmp_path / "r.h5"
-    interrupted_by(code, out)
+    interrupt(out, campaign=by(code))
     words = r"was computed by other code \(.*digest.*\): use that mcage, .*--accept-other-code"
     refused(out, words)
     refused(out, code.plug_ins or "gabcdef0, digest 0123456789abcdef, not ")
@@ -263,7 +257,7 @@ def test_shards_and_files_of_other_code_are_refused(code, tmp_path):
 
 def test_the_same_code_at_another_commit_continues(uninterrupted, tmp_path):
     out = tmp_path / "r.h5"
-    interrupted_by(Code("0.1.0+gabcdef0", running_code().digest), out)
+    interrupt(out, campaign=by(Code("0.1.0+gabcdef0", running_code().digest)))
     run_campaign(STUDY, out, 5)
     header = read_header(out)
     assert [code.version for code in header.codes] == ["0.1.0+gabcdef0", running_code().version]
@@ -272,7 +266,7 @@ def test_the_same_code_at_another_commit_continues(uninterrupted, tmp_path):
 
 def test_other_code_is_continued_when_told_to_and_the_file_says_so(tmp_path):
     out = tmp_path / "r.h5"
-    interrupted_by(OTHER, out)
+    interrupt(out, campaign=by(OTHER))
     computer, listener = Computer(), Listener()
     run_campaign(Study(CAMPAIGN, computer), out, 7, listener, accept_other_code=True)
     assert computer.ranges == [(6, 13), (13, 20)]
@@ -297,7 +291,7 @@ def test_a_finished_file_of_other_code_stands_when_told_to(tmp_path):
 
 def test_shards_of_two_codes_are_merged_only_when_told_to(tmp_path):
     out = tmp_path / "r.h5"
-    interrupted_by(OTHER, out)
+    interrupt(out, campaign=by(OTHER))
     with pytest.raises(KeyboardInterrupt):
         run_campaign(
             Study(CAMPAIGN, Computer()),

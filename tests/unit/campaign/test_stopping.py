@@ -5,7 +5,7 @@ import math
 import fake_campaign
 import numpy as np
 import pytest
-from campaign_cases import Computer, ExecutorOf, Listener
+from campaign_cases import Computer, ExecutorOf, Listener, interrupt
 from scipy.stats import t
 
 from mcage.campaign.executors import MadeShard
@@ -99,8 +99,7 @@ def test_the_spec_knows_the_quantities():
 
 def test_stopped_and_continued(uninterrupted, tmp_path):
     out = tmp_path / "r.h5"
-    with pytest.raises(KeyboardInterrupt):
-        run_campaign(Study(CAMPAIGN, Computer(8)), out, 70)
+    interrupt(out, 70, 8, CAMPAIGN)
     computer, listener = Computer(), Listener()
     run_campaign(Study(CAMPAIGN, computer), out, 200, listener)
     assert min(first for first, _ in computer.ranges) == 500
@@ -110,9 +109,7 @@ def test_stopped_and_continued(uninterrupted, tmp_path):
 
 def test_a_damaged_shard_before_a_checkpoint_that_was_passed(uninterrupted, tmp_path):
     out = tmp_path / "r.h5"
-    with pytest.raises(KeyboardInterrupt):
-        run_campaign(Study(CAMPAIGN, Computer(6)), out, 100)
-    victim = shard_folder(out) / shard_name(CAMPAIGN.spec_digest, range(100, 200))
+    victim = interrupt(out, 100, 6, CAMPAIGN) / shard_name(CAMPAIGN.spec_digest, range(100, 200))
     victim.write_bytes(victim.read_bytes()[:-100])
     computer = Computer()
     run_campaign(Study(CAMPAIGN, computer), out, 1000, Listener())
