@@ -5,14 +5,14 @@ import re
 from functools import cache
 
 import numpy as np
-from scalar_gpu import Memory, Wave, prepare_memory, random_instruction, run, special_values
+from scalar_gpu import Wave, prepare_memory, random_instruction, run, special_values
 
 from mcage.tracing.emulation import memory as emulated_memory
 from mcage.tracing.emulation.code_object import CodeObject
 from mcage.tracing.emulation.machine import Machine
 from mcage.tracing.emulation.waves import Budget, Instructions, Run
 
-GENERATIONS = {"gfx90a": 9, "gfx942": 9, "gfx1030": 10, "gfx1100": 11}
+GENERATIONS = {"gfx90a": 9, "gfx1030": 10, "gfx1100": 11}
 REGISTERS = 64
 ACCUMULATORS_FROM = 48
 WORDS = [value for kind in ("f16", "f32", "f64", "i32") for value in special_values(kind)]
@@ -54,8 +54,9 @@ def random_wave(rng, arch, few=True):
     exec_mask = rng.getrandbits(lanes)
     if few:
         exec_mask = 0
-        for lane in rng.sample(range(lanes), rng.randrange(1, 7)):
-            exec_mask |= 1 << lane
+        first, step = rng.randrange(lanes), rng.choice((1, 7))  # lanes that read of each other
+        for number in range(rng.randrange(1, 7)):
+            exec_mask |= 1 << (first + step * number) % lanes
     elif rng.random() < 0.5:
         exec_mask = (1 << lanes) - 1
     vector, scalar = random_registers(lanes, rng.randrange(8))
@@ -67,9 +68,7 @@ def random_wave(rng, arch, few=True):
         exec=exec_mask,
         m0=random_word(rng),
         scc=rng.getrandbits(1),
-        accum_offset=ACCUMULATORS_FROM,
         lds=bytearray(256),
-        memory=Memory(),
     )
 
 
@@ -215,16 +214,14 @@ def words_differ(found, expected):
 def compare_access(text, arch, rng, collide=False):
     """Run one access to memory in both; what differs in registers and in every memory."""
     wave = prepare_memory(rng, arch, collide)
-    content = wave.memory.bytes_at
-    places = range(min(content), max(content) + 1)
     memory = emulated_memory.Memory()
-    memory.base = places[0]
-    memory.bytes = np.array([content[place] for place in places], np.uint8)
-    memory.valid = np.ones(len(places) // 4, np.bool_)
+    memory.base, content = wave.memory.first, wave.memory.data
+    memory.bytes = np.array(content, np.uint8)
+    memory.valid = np.ones(len(content) // 4, np.bool_)
     m = emulate([wave], [text], arch, memory)
     model(wave, [text], arch)
     found = differences(m, [wave])
-    if words_differ(memory.bytes, bytes(content[place] for place in places)):
+    if words_differ(memory.bytes, content):
         found.append("memory differs")
     if words_differ(m.lds[0], wave.lds):
         found.append("LDS differs")
@@ -233,24 +230,26 @@ def compare_access(text, arch, rng, collide=False):
     return [f"{arch} {text}: {what}" for what in found]
 
 
-def matrix_wave(rng, arch, kind):
-    """A wave whose registers hold small numbers of a type, of which products are exact."""
+def matrix_wave(rng, arch, name):
+    """A wave whose registers hold small numbers, of which products are exact."""
     wave = random_wave(rng, arch, few=False)
 
-    def word():
-        numbers = [rng.randrange(-3, 4) for _ in range(4)]
+    def small(kind, register):
+        numbers = [rng.randrange(-3, 4) for _ in range(2)]
+        if kind == "f64":  # the lower half of which is 0
+            return int(np.float64(numbers[0]).view(np.uint64)) >> 32 if register % 2 else 0
         if kind == "f32":
             return int(np.float32(numbers[0]).view(np.uint32))
         if kind == "bf16":
-            high, low = (int(np.float32(n).view(np.uint32)) >> 16 for n in numbers[:2])
+            high, low = (int(np.float32(n).view(np.uint32)) >> 16 for n in numbers)
             return high << 16 | low
         if kind == "f16":
-            return int(np.array(numbers[:2], np.float16).view(np.uint32)[0])
+            return int(np.array(numbers, np.float16).view(np.uint32)[0])
         return rng.getrandbits(32)
 
-    for register in range(16):
-        wave.v[register] = [word() for _ in range(wave.lanes)]
-    for register in range(16, REGISTERS):
-        small = [float(rng.randrange(-9, 10)) for _ in range(wave.lanes)]
-        wave.v[register] = [int(np.float32(number).view(np.uint32)) for number in small]
+    of_factors = re.search(r"(bf16|[fi]\d+|iu8)(_1k)?$", name)[1]
+    of_sums = "f64" if of_factors == "f64" else "f32"
+    for register in range(REGISTERS):
+        kind = of_factors if register < 16 else of_sums
+        wave.v[register] = [small(kind, register) for _ in range(wave.lanes)]
     return wave

@@ -5,22 +5,13 @@ set documents (CDNA2 "Instinct MI200", CDNA3 "Instinct MI300", RDNA2, RDNA3) and
 "User Guide for AMDGPU Backend"; modules name the sections.
 
 Choices: round to nearest even; denormals of all formats are kept, also by transcendental and matrix
-instructions, whose hardware flushes some; IEEE mode and DX10_CLAMP on, as compilers set them; mul
-and div of the output apply, as compilers only write them where they do; waits, barriers and cache
-control do nothing. Random instructions mean 64 lanes on gfx90a and gfx942, 32 elsewhere.
+instructions, whose hardware flushes some; IEEE mode and DX10_CLAMP on, as compilers set them.
+Random instructions mean 64 lanes on gfx90a, which stands for all of gfx9, 32 elsewhere.
 """
 
 from .generator import random_instruction, special_values
 from .interpreter import run
-from .machine import Memory, Wave
-from .memory_generator import prepare_memory, random_matrix_instruction
+from .machine import Wave
+from .memory_generator import prepare_memory
 
-__all__ = [
-    "Memory",
-    "Wave",
-    "prepare_memory",
-    "random_instruction",
-    "random_matrix_instruction",
-    "run",
-    "special_values",
-]
+__all__ = ["Wave", "prepare_memory", "random_instruction", "run", "special_values"]

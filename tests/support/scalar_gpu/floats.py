@@ -47,6 +47,7 @@ class Format(NamedTuple):
 
 
 F16, BF16, F32, F64 = Format(5, 10), Format(8, 7), Format(8, 23), Format(11, 52)
+FP8, BF8 = Format(4, 3), Format(5, 2)
 FORMATS = {"f16": F16, "bf16": BF16, "f32": F32, "f64": F64}
 
 
@@ -138,20 +139,7 @@ def convert(bits: int, source: Format, target: Format, mode: str = "even") -> in
     return encode(value(bits, source), target, negative(bits, source), mode)
 
 
-def to_float(bits: int, f: Format) -> float:
-    if is_nan(bits, f):
-        return math.nan
-    if is_inf(bits, f):
-        return -math.inf if negative(bits, f) else math.inf
-    magnitude = float(abs(value(bits, f)))
-    return -magnitude if negative(bits, f) else magnitude
-
-
 def from_float(x: float, f: Format) -> int:
-    if math.isnan(x):
-        return f.nan
-    if math.isinf(x):
-        return f.inf | (f.sign if x < 0 else 0)
     return encode(Fraction(x), f, int(math.copysign(1, x) < 0))
 
 
@@ -296,7 +284,7 @@ def exp2(bits: int, f: Format) -> int:
     """V_EXP: 2^x. Denormal results are kept; hardware of f32 flushes them."""
     if is_nan(bits, f):
         return quiet(bits, f)
-    x = to_float(bits, f)
+    x = float(order(bits, f))
     if x >= 1024:
         return f.inf
     return 0 if x < -1080 else from_float(math.exp2(x), f)
@@ -310,7 +298,7 @@ def log2(bits: int, f: Format) -> int:
         return f.sign | f.inf
     if negative(bits, f):
         return f.nan
-    return bits if is_inf(bits, f) else from_float(math.log2(to_float(bits, f)), f)
+    return bits if is_inf(bits, f) else from_float(math.log2(value(bits, f)), f)
 
 
 def turn(bits: int, f: Format, function: Callable[[float], float]) -> int:
@@ -435,30 +423,6 @@ def divide_fmas(a: int, b: int, c: int, undo: int, f: Format) -> int:
     return encode(exact * power(shift), f, negative(result, f))
 
 
-def small_value(byte: int, kind: str, fnuz: bool) -> Fraction | None:
-    """Value of an 8-bit float, None of NaN and infinity.
-
-    gfx942 has the formats "fnuz" (one zero, NaN is 0x80, biases 8 and 16), gfx12 those of OCP's
-    "8-bit Floating Point Specification" (E4M3 without infinities, E5M2 as IEEE 754).
-    """
-    exponent_bits, mantissa_bits = (4, 3) if kind == "fp8" else (5, 2)
-    bias = (1 << exponent_bits - 1) - (0 if fnuz else 1)
-    exponent = byte >> mantissa_bits & (1 << exponent_bits) - 1
-    mantissa = byte & (1 << mantissa_bits) - 1
-    if byte == 0x80 and fnuz:
-        return None
-    if not fnuz and (byte & 0x7F == 0x7F if kind == "fp8" else exponent == 31):
-        return None
-    if exponent:
-        mantissa |= 1 << mantissa_bits
-    magnitude = mantissa * power(max(exponent, 1) - bias - mantissa_bits)
-    return -magnitude if byte & 0x80 else magnitude
-
-
-def from_small(byte: int, kind: str, fnuz: bool) -> int:
-    """8-bit float to f32."""
-    if kind == "bf8" and not fnuz:
-        return convert(byte << 8, F16, F32)
-    x = small_value(byte, kind, fnuz)
-    sign = byte >> 7 if byte != 0x80 or not fnuz else 0
-    return F32.nan if x is None else encode(x, F32, sign)
+def from_small(byte: int, f: Format) -> int:
+    """8-bit float of gfx942 to f32: one zero, NaN is 0x80, no infinity, a bias one larger."""
+    return F32.nan if byte == f.sign else encode(value(byte, f) / 2, F32)

@@ -1,15 +1,16 @@
 """Random instructions for tests, in the words of llvm-objdump, and values worth testing.
 
-Which mnemonic exists with which encoding on which architecture is in `forms`.
+Each mnemonic is drawn in each encoding that its kind has, for every generation, whether or not a
+processor has it: what it computes does not depend on that.
 """
 
 import random
 from functools import cache
 from typing import NamedTuple
 
-from .forms import FORMS_OF, forms_of
 from .machine import GFX9
-from .scalar import SCALAR
+from .scalar import EXEC_LOGIC, SCALAR
+from .vector import SPECIAL
 from .vector_table import OPS, PACKED
 
 FLOAT_CONSTANTS = ("0.5", "-0.5", "1.0", "-1.0", "2.0", "-2.0", "4.0", "-4.0", "0.15915494")
@@ -42,28 +43,6 @@ def special_values(kind: str) -> list[int]:
     return [x for x in small if x < 2 * top] + edges
 
 
-class Budget:
-    """Scalar sources that one vector instruction may have: the constant bus.
-
-    One SGPR and no literal in VOP3 on gfx9; two of both from gfx10 on (RDNA2 ISA, 6.2.1).
-    """
-
-    def __init__(self, arch: str, literal: bool) -> None:
-        self.left = 1 if arch in GFX9 else 2
-        self.literal = literal
-        self.taken: set[str] = set()
-
-    def take(self, name: str) -> bool:
-        if name in self.taken:
-            return True
-        if name.startswith("0x") and (not self.literal or any(x[:2] == "0x" for x in self.taken)):
-            return False
-        if len(self.taken) >= self.left:
-            return False
-        self.taken.add(name)
-        return True
-
-
 class Maker(NamedTuple):
     rng: random.Random
     arch: str
@@ -83,8 +62,7 @@ class Maker(NamedTuple):
         words = max(1, width // 32)
         if words == 1:
             return f"s{self.rng.randrange(32)}"
-        step = 2 if words == 2 else 4
-        first = self.rng.randrange(0, 33 - words, step)
+        first = self.rng.randrange(0, 33 - words, 2)
         return f"s[{first}:{first + words - 1}]"
 
     def mask(self) -> str:
@@ -107,42 +85,33 @@ class Maker(NamedTuple):
             return f"0x{self.rng.randrange(0x100, 0xFF00):x}"
         return self.rng.choice(LITERALS)
 
-    def scalar(self, t: str, literal: bool = True) -> str:
+    def scalar(self, t: str) -> str:
         pick = self.rng.random()
         if pick < 0.6:
             return self.sgpr(width_of(t))
-        if pick < 0.85 or not literal or t == "b64":
-            return self.inline("f32" if t == "f32" else "i32")  # f16 is printed as a literal
+        if pick < 0.85 or t == "b64":
+            return self.inline("i32")
         return self.literal(t)
 
-    def source(self, t: str, budget: Budget | None) -> str:
-        """Any source of VOP3, or of the first place of VOP1 and VOP2."""
-        pick = self.rng.random()
-        if budget is None or pick < 0.55:
-            return self.vgpr(width_of(t))
+    def source(self, t: str) -> str:
+        """Any source of a vector instruction."""
+        pick, width = self.rng.random(), width_of(t)
+        if pick < 0.55:
+            return self.vgpr(width)
         if pick < 0.75:
-            name = self.sgpr(width_of(t))
-            return name if budget.take(name) else self.vgpr(width_of(t))
-        if pick < 0.9 or width_of(t) > 32:
-            return self.inline(t)
-        name = self.literal(t)
-        return name if budget.take(name) else self.inline(t)
+            return self.sgpr(width)
+        return self.inline(t) if pick < 0.9 or width > 32 else self.literal(t)
 
-    def signs(self, text: str, t: str, chance: float = 0.25) -> str:
+    def signs(self, text: str, t: str) -> str:
         """Source modifiers of floats, of registers only."""
         if t[0] != "f" or text[0] not in "vs":
             return text
-        if self.rng.random() < chance:
+        if self.rng.random() < 0.25:
             text = f"|{text}|"
-        return f"-{text}" if self.rng.random() < chance else text
+        return f"-{text}" if self.rng.random() < 0.25 else text
 
-    def output(self, t: str, e32: bool) -> str:
-        if t == "mask":
-            return self.vcc if e32 else self.mask()
-        return self.vgpr(width_of(t))
-
-    def dpp(self, wide: bool = False) -> str:
-        """Control of DPP; sources of 64 bits only have row_newbcast, on gfx9."""
+    def dpp(self) -> str:
+        """Control of DPP."""
         rng = self.rng
         kinds = [
             "quad_perm:[{},{},{},{}]".format(*(rng.randrange(4) for _ in range(4))),
@@ -160,12 +129,15 @@ class Maker(NamedTuple):
             if rng.random() < 0.25:
                 lanes = ",".join(str(rng.randrange(8)) for _ in range(8))
                 return f"dpp8:[{lanes}]" + (" fi:1" if rng.random() < 0.3 else "")
-        if wide:
-            kinds = kinds[-1:]
         masks = (rng.choice((15, 15, rng.randrange(16))) for _ in range(2))
         text = rng.choice(kinds) + " row_mask:{:#x} bank_mask:{:#x}".format(*masks)
         text += " bound_ctrl:1" if rng.random() < 0.5 else ""
         return text + (" fi:1" if not self.gfx9 and rng.random() < 0.3 else "")
+
+    def bits(self, key: str, bits: list[int], default: int = 0) -> str:
+        """A modifier such as op_sel, where it is not what holds without it."""
+        numbers = ",".join(map(str, bits))
+        return "" if bits == [default] * len(bits) else f" {key}:[{numbers}]"
 
 
 def width_of(t: str) -> int:
@@ -181,23 +153,25 @@ CLAMPED_INTEGERS = (
     *("v_pk_mad_i16", "v_dot4_i32_i8", "v_dot2_i32_i16", "v_dot2_u32_u16", "v_dot4_u32_u8"),
 )
 NO_CLAMP = (
-    "class",
-    "frexp",
-    "cvt_norm",
-    "cvt_pk",
-    "div_scale",
-    "div_fixup",
-    "cmp",
-    "cndmask",
-    "mov",
+    *("class", "frexp", "cvt_norm", "cvt_pk", "div_scale", "div_fixup", "cmp", "cndmask", "mov"),
     "dot2_",
 )
-NO_SIGNS = ("v_cvt_norm", "v_cndmask", "v_dot2")
-
-
-ONE_SCALAR = ("v_lshlrev_b64", "v_lshrrev_b64", "v_ashrrev_i64")  # one scalar source at most
+NO_SIGNS = ("v_cvt_norm", "v_cndmask", "v_dot2", "v_div_scale")
 PLACES = ("BYTE_0", "BYTE_1", "BYTE_2", "BYTE_3", "WORD_0", "WORD_1", "DWORD")
 UNUSED = ("UNUSED_PAD", "UNUSED_SEXT", "UNUSED_PRESERVE")
+
+
+def forms_of(base: str, arch: str) -> list[str]:
+    """Suffixes of the encodings of an instruction of the vector table, by its number of sources."""
+    op = OPS[base]
+    new, types = arch == "gfx1100", [t for t in op.src + op.dst if t[0] in "bfiu"]
+    if "mk_" in base or "ak_" in base:
+        return [""]
+    if len(types) > 3 or base.startswith("v_dot"):
+        return ["", "_e64_dpp"] if new else [""]
+    if any(width_of(t) == 64 for t in types):
+        return ["_e32", "_e64"] if new else ["_e32", "_e64", "_dpp"]
+    return ["_e32", "_e64", "_dpp", "_e64_dpp" if new else "_sdwa"]
 
 
 def vector_instruction(m: Maker, base: str, form: str) -> str:
@@ -205,42 +179,23 @@ def vector_instruction(m: Maker, base: str, form: str) -> str:
     op, rng = OPS[base], m.rng
     if "mk_" in base or "ak_" in base:
         return literal_instruction(m, base)
-    e32, dpp, sdwa = form == "_e32", "dpp" in form, form == "_sdwa"
-    wide, short = form in ("", "_e64"), form in ("_e32", "_dpp", "_sdwa")
-    if op.accumulate and not form:  # V_DOT2C and the like, only in VOP2
-        wide, short = False, True
-    budget = None if dpp or sdwa else Budget(m.arch, literal=e32 or not m.gfx9)
-    if budget is not None and base.startswith("v_dot"):
-        budget.literal = False
-    if budget is not None and base in ONE_SCALAR:
-        budget.left = 1
-    outputs = [m.output(t, short) for t in op.dst]
+    dpp, sdwa, wide = "dpp" in form, form == "_sdwa", form in ("", "_e64")
+    output, mask = (m.mask(), m.mask()) if "64" in form or wide else (m.vcc, m.vcc)
+    outputs = [output if t == "mask" else m.vgpr(width_of(t)) for t in op.dst]
     if base.startswith("v_cmpx") and not m.gfx9:
         outputs = []
-    if base.startswith("v_div_scale"):
-        outputs[1] = rng.choice((m.vcc, m.mask()))
-    mask = m.vcc if short else m.mask()
-    if budget is not None and ("mask" in op.src or "vcc" in op.src):
-        budget.take(mask if "mask" in op.src else "vcc")
-    control = m.dpp(wide=any(width_of(t) == 64 for t in op.src + op.dst if t[0] in "bfiu"))
-    signs = form != "_e32" and not base.startswith(NO_SIGNS)
-    signs = signs and not (form == "_dpp" and control.startswith("dpp8"))
     sources: list[str] = []
-    for i, t in enumerate(x for x in op.src if x != "vcc"):
+    for t in (x for x in op.src if x != "vcc"):
         if t == "mask":
             sources.append(mask)
             continue
-        vector_only = (short and i) or (dpp and i < 2) or sdwa
-        text = m.vgpr(width_of(t)) if vector_only else m.source(t, budget)
-        text = m.signs(text, t) if signs else text
+        text = m.vgpr(width_of(t)) if dpp or sdwa else m.source(t)
+        if form != "_e32" and not base.startswith(NO_SIGNS):
+            text = m.signs(text, t)
         if sdwa and t[0] in "iu" and rng.random() < 0.3:
             text = f"sext({text})"
         sources.append(text)
     if base.startswith("v_div_scale"):
-        sources = [
-            s if s[-1] != "|" and s[:2] != "-v" and s[:2] != "-s" else s.strip("-|")
-            for s in sources
-        ]
         sources[0] = sources[rng.choice((1, 2))]
     text = f"{base}{form} " + ", ".join(outputs + sources)
     if wide:
@@ -250,7 +205,7 @@ def vector_instruction(m: Maker, base: str, form: str) -> str:
         if (allowed or base in CLAMPED_INTEGERS) and rng.random() < 0.2:
             text += " clamp"
     if dpp:
-        text += " " + control
+        text += " " + m.dpp()
     if sdwa:
         if not base.startswith("v_cmp"):
             text += f" dst_sel:{rng.choice(PLACES)} dst_unused:{rng.choice(UNUSED)}"
@@ -260,70 +215,40 @@ def vector_instruction(m: Maker, base: str, form: str) -> str:
 
 
 def literal_instruction(m: Maker, base: str) -> str:
-    """V_FMAAK, V_FMAMK and the like: a literal, which leaves room for an SGPR from gfx10 on."""
+    """V_FMAAK, V_FMAMK and the like."""
     t = OPS[base].dst[0]
-    scalars = ("v", "k") if m.gfx9 else ("v", "k", "s")
-    kind = m.rng.choice(scalars)
-    first = {"v": m.vgpr(32), "k": m.inline(t), "s": m.sgpr(32)}[kind]
-    sources = [first, m.vgpr(32)]
+    sources = [m.source(t), m.vgpr(32)]
     sources.insert(2 if "ak_" in base else 1, m.literal(t))
     return f"{base} {m.vgpr(32)}, " + ", ".join(sources)
 
 
-HALVES_GFX9 = (
-    *("v_mad_u16", "v_mad_i16", "v_fma_f16", "v_mad_f16", "v_add_i16", "v_sub_i16"),
-    *(f"v_{name}_{t}" for name in ("min3", "max3", "med3") for t in ("f16", "i16", "u16")),
-    *("v_div_fixup_f16", "v_pack_b32_f16", "v_mad_u32_u16", "v_mad_i32_i16"),
-)
-
-
 def half_selection(m: Maker, base: str, count: int) -> str:
-    """op_sel of 16-bit instructions of VOP3, on gfx9 and gfx10 for the few that have it."""
-    if m.arch not in ("gfx90a", "gfx942", "gfx1030") or base not in HALVES_GFX9:
-        return ""
-    if m.rng.random() < 0.5:
+    """op_sel of 16-bit instructions."""
+    op = OPS[base]
+    short = any(t in ("f16", "i16", "u16") for t in op.dst + op.src)
+    if not short or op.accumulate or "class" in base or m.rng.random() < 0.5:
         return ""
     bits = [m.rng.randrange(2) for _ in range(count)]
-    bits.append(m.rng.randrange(2) if OPS[base].dst[0] in ("f16", "i16", "u16") else 0)
-    return " op_sel:[{}]".format(",".join(map(str, bits))) if any(bits) else ""
+    return m.bits("op_sel", [*bits, m.rng.randrange(2) if op.dst[0][1:] == "16" else 0])
 
 
-def packed_instruction(m: Maker, base: str, form: str) -> str:
+def packed_instruction(m: Maker, base: str) -> str:
     p, rng = PACKED[base], m.rng
     width = 2 * width_of(p.type)
-    budget = Budget(m.arch, literal=False)
-    sources = []
-    for _ in range(p.sources):
-        text = m.vgpr(width)
-        if rng.random() < 0.2 and not p.accumulate and not form:
-            name = m.sgpr(width)
-            text = name if budget.take(name) else text
-        sources.append(text)
-    text = f"{base}{form} " + ", ".join([m.vgpr(width), *sources])
-    if p.accumulate or form:
-        return text
-    constant = rng.randrange(p.sources) if rng.random() < 0.15 else None
-    low = [rng.randrange(2) for _ in sources]
-    high = [rng.randrange(2) for _ in sources]
-    if constant is not None:
+    sources = [m.sgpr(width) if rng.random() < 0.2 else m.vgpr(width) for _ in range(p.sources)]
+    low, high = ([rng.randrange(2) for _ in sources] for _ in range(2))
+    if rng.random() < 0.15:
         # Constants are taken from the lower half, where documents agree on what they are.
-        sources[constant] = m.inline("f16" if p.type[0] == "f" else "i16")
-        low[constant] = high[constant] = 0
-    elif rng.random() < 0.5:
-        low, high = [0] * p.sources, [1] * p.sources
-    text = f"{base}{form} " + ", ".join([m.vgpr(width), *sources])
-    if any(low):
-        text += " op_sel:[{}]".format(",".join(map(str, low)))
-    if not all(high):
-        text += " op_sel_hi:[{}]".format(",".join(map(str, high)))
+        place = rng.randrange(p.sources)
+        sources[place] = m.inline("f16" if p.type[0] == "f" else "i16")
+        low[place] = high[place] = 0
+    text = f"{base} " + ", ".join([m.vgpr(width), *sources])
+    text += m.bits("op_sel", low) + m.bits("op_sel_hi", high, 1)
     if p.type[0] == "f":
         for key in ("neg_lo", "neg_hi"):
-            bits = [int(rng.random() < 0.2) for _ in sources]
-            if any(bits):
-                text += " {}:[{}]".format(key, ",".join(map(str, bits)))
-    if (p.type in ("f16",) or base in CLAMPED_INTEGERS) and rng.random() < 0.15:
-        text += " clamp"
-    return text
+            text += m.bits(key, [int(rng.random() < 0.2) for _ in sources])
+    clamped = p.type == "f16" or base in CLAMPED_INTEGERS
+    return text + (" clamp" if clamped and rng.random() < 0.15 else "")
 
 
 def special_instruction(m: Maker, base: str) -> str:
@@ -337,16 +262,14 @@ def special_instruction(m: Maker, base: str) -> str:
             ("", " neg_lo:[1,0,0]", " neg_lo:[0,1,0]", " neg_lo:[1,1,0]")
         )
     if base.startswith("v_mbcnt"):
-        form = forms_of(base, m.arch)[0]
-        return f"{base}{form} {v(32)}, {rng.choice((v(32), '-1', s(32)))}, {v(32)}"
+        return f"{base} {v(32)}, {rng.choice((v(32), '-1', s(32)))}, {v(32)}"
     if base == "v_readfirstlane_b32":
         return f"{base} {s(32)}, {v(32)}"
     if base == "v_readlane_b32":
         lane = rng.choice((s(32), str(rng.randrange(32))))
         return f"{base} {s(32)}, {v(32)}, {lane}"
     if base == "v_writelane_b32":
-        lane = str(rng.randrange(32))
-        return f"{base} {v(32)}, {s(32)}, {lane}"
+        return f"{base} {v(32)}, {s(32)}, {rng.randrange(32)}"
     if base == "v_swap_b32":
         a, b = rng.sample(range(16), 2)
         return f"{base} v{a}, v{b}"
@@ -355,39 +278,28 @@ def special_instruction(m: Maker, base: str) -> str:
         return f"{base} {v(32)}, {v(32)}, {s(32)}, {s(32)}{options}"
     if base == "v_permlane64_b32":
         return f"{base} {v(32)}, {v(32)}"
-    if base.startswith("v_cvt_pk_f32"):
-        return f"{base}_e32 {v(64)}, {v(32)}"
-    if base.startswith("v_cvt_f32"):
-        return f"{base}_e32 {v(32)}, {v(32)}"
-    if "_mix" in base:
-        sources = [m.signs(v(32), "f32") for _ in range(3)]
-        text = f"{base} {v(32)}, " + ", ".join(sources)
-        high = [rng.randrange(2) for _ in range(3)]
-        low = [rng.randrange(2) & x for x in high]
-        text += " op_sel:[{},{},{}]".format(*low) if any(low) else ""
-        text += " op_sel_hi:[{},{},{}]".format(*high) if any(high) else ""
-        return text + (" clamp" if rng.random() < 0.15 else "")
-    raise KeyError(base)
+    if base.startswith("v_cvt"):
+        return f"{base}_e32 {v(64 if '_pk_' in base else 32)}, {v(32)}"
+    sources = [m.signs(v(32), "f32") for _ in range(3)]
+    high = [rng.randrange(2) for _ in range(3)]
+    text = f"{base} {v(32)}, " + ", ".join(sources)
+    text += m.bits("op_sel", [rng.randrange(2) & x for x in high]) + m.bits("op_sel_hi", high)
+    return text + (" clamp" if rng.random() < 0.15 else "")
 
 
 def scalar_instruction(m: Maker, base: str) -> str:
-    """SOP1, SOP2, SOPC, SOPK; with one literal at most."""
-    if base.endswith(("_saveexec_b64", "_saveexec_b32", "_wrexec_b64", "_wrexec_b32")):
+    """SOP1, SOP2, SOPC, SOPK."""
+    if base in EXEC_LOGIC:
         width = int(base[-2:])
         return f"{base} {m.sgpr(width)}, {m.sgpr(width)}"
     op = SCALAR[base]
     parts = [m.sgpr(width_of(op.dst))] if op.dst else []
-    literal = True
     for t in op.src:
-        if t in ("scc", "dst"):
-            continue
         if t.startswith("k_"):
             k = m.rng.choice((0, 1, 0x7F, 0x7FFF, 0x8000, 0xFF80, 0xFFFF, m.rng.randrange(1 << 16)))
             parts.append(f"{k:#x}")
-            continue
-        text = m.sgpr(32) if "cmpk" in base else m.scalar(t, literal)
-        literal = literal and not text.startswith("0x")
-        parts.append(text)
+        elif t not in ("scc", "dst"):
+            parts.append(m.scalar(t))
     return f"{base} " + ", ".join(parts)
 
 
@@ -399,24 +311,18 @@ DUAL_Y = (*DUAL_X, "add_nc_u32", "lshlrev_b32", "and_b32")
 
 
 def dual_instruction(m: Maker) -> str:
-    """A dual issue: one even and one odd destination, sources in different banks."""
-    rng = m.rng
+    """A dual issue: one even and one odd destination."""
     halves = []
-    banks = [rng.sample(range(4), 2) for _ in range(2)]
     for place, names in enumerate((DUAL_X, DUAL_Y)):
-        name = rng.choice(names)
-        first = f"v{4 * rng.randrange(4) + banks[0][place]}"
-        second = f"v{4 * rng.randrange(4) + banks[1][place]}"
-        if rng.random() < 0.2 and place == 0:
-            first = f"s{rng.randrange(32)}"
-        output = f"v{2 * rng.randrange(8) + place}"
-        sources = [first] if name == "mov_b32" else [first, second]
-        halves.append(f"v_dual_{name} {output}, " + ", ".join(sources))
+        name = m.rng.choice(names)
+        sources = [m.vgpr(32) if m.rng.random() < 0.9 else m.sgpr(32), m.vgpr(32)]
+        operands = [f"v{2 * m.rng.randrange(8) + place}", *sources[: 1 if "mov" in name else 2]]
+        halves.append(f"v_dual_{name} " + ", ".join(operands))
     return " :: ".join(halves)
 
 
 def random_instruction(rng: random.Random, arch: str) -> str:
-    """An instruction valid for the architecture: no memory, no branch, no matrix.
+    """An instruction of a generation: no memory, no branch, no matrix.
 
     64 lanes are meant on gfx9, 32 elsewhere. Registers are v0 to v15, s0 to s31, VCC and EXEC.
     """
@@ -430,34 +336,23 @@ def random_instruction(rng: random.Random, arch: str) -> str:
 def text_of(m: Maker, choice: tuple[str, str]) -> str:
     base, form = choice
     if base in PACKED:
-        return packed_instruction(m, base, form)
+        return packed_instruction(m, base)
     if base in OPS:
         return vector_instruction(m, base, form)
-    if base.startswith("v_"):
+    if base in SPECIAL:
         return special_instruction(m, base)
     return scalar_instruction(m, base)
 
 
-def kind_of(base: str) -> str:
-    if base.startswith("s_"):
-        return "scalar"
-    if base.startswith("v_cmp"):
-        return "compare"
-    if base in PACKED:
-        return "packed"
-    if base.startswith(("v_mfma", "v_wmma")):
-        return "matrix"
-    return "vector" if base in OPS else "special"
-
-
 @cache
 def available(arch: str, kind: str) -> list[tuple[str, str]]:
-    """Mnemonics of an architecture without their encodings, and these."""
-    compares = [base for base in OPS if base.startswith("v_cmp")]
-    return [
-        (base, form)
-        for base in (*FORMS_OF, *compares)
-        if kind_of(base) == kind
-        for form in forms_of(base, arch)
-        if not base.endswith(f"exec_b{32 if arch in GFX9 else 64}")
-    ]
+    """Mnemonics of a kind without their encodings, and these."""
+    if kind in ("vector", "compare"):
+        names = [base for base in OPS if base.startswith("v_cmp") == (kind == "compare")]
+        return [(base, form) for base in names for form in forms_of(base, arch)]
+    if kind == "packed":
+        return [(base, "") for base in PACKED]
+    if kind == "special":  # 8-bit floats have other formats from gfx12 on
+        return [(base, "") for base in SPECIAL if arch in GFX9 or "p8" not in base[-4:]]
+    others = f"exec_b{32 if arch in GFX9 else 64}"
+    return [(base, "") for base in (*SCALAR, *EXEC_LOGIC) if not base.endswith(others)]

@@ -2,9 +2,9 @@
 
 import random
 
-from .generator import available, special_values
-from .machine import GFX9, MASK32, Memory, Wave
-from .matrix import WMMA, shape
+from .generator import special_values
+from .machine import GFX9, MASK32, Space, Wave
+from .matrix import shape
 
 BASE, SIZE, LDS_SIZE, SCRATCH_SIZE = 0x7F00_1234_0000, 4096, 4096, 256
 
@@ -36,20 +36,12 @@ def _atomics(segments: str, names: str) -> list[str]:
     return [f"{segment}_atomic_{name}" for segment in segments.split() for name in names.split()]
 
 
-_OF_CDNA = [
-    *_atomics("buffer global", "add_f32 pk_add_f16"),
-    *_atomics("buffer flat global", "add_f64 min_f64 max_f64"),
-    *("ds_add_f64", "ds_add_rtn_f64"),
+OLD_FLOAT_ATOMICS = [
+    *_atomics("buffer flat global", "add_f32 pk_add_f16 add_f64 min_f64 max_f64"),
+    *_atomics("buffer flat global", "fmin fmin_x2 fmax fmax_x2"),
+    *("ds_add_f64", "ds_add_rtn_f64", "ds_pk_add_f16", "ds_pk_add_rtn_f16"),
 ]
-FLOAT_ATOMICS = {
-    "gfx90a": _OF_CDNA,
-    "gfx942": [
-        *(*_OF_CDNA, *_atomics("flat", "add_f32 pk_add_f16")),
-        *("ds_pk_add_f16", "ds_pk_add_rtn_f16"),
-    ],
-    "gfx1030": _atomics("buffer flat global", "fmin fmin_x2 fmax fmax_x2"),
-    "gfx1100": _atomics("buffer flat global", "add_f32 min_f32 max_f32"),
-}
+NEW_FLOAT_ATOMICS = _atomics("buffer flat global", "add_f32 min_f32 max_f32")
 DS_ATOMICS = (
     *(f"{n}_u{b}" for n in ("add", "sub", "rsub", "inc", "dec", "min", "max") for b in (32, 64)),
     *(f"{n}_i{b}" for n in ("min", "max") for b in (32, 64)),
@@ -60,7 +52,7 @@ WORDS = ("b32", "b64", "b96", "b128", "u8", "i8", "u16", "i16")
 
 
 def memory_candidates(arch: str) -> list[str]:
-    """Accesses to memory of an architecture, made as those of `forms`.
+    """Accesses to memory, by the names that they had up to gfx10 or have since gfx11.
 
     Without those of bf16 and csub, which the emulator refuses, and without stores to two places of
     the LDS: which is first is nowhere laid down.
@@ -86,7 +78,7 @@ def memory_candidates(arch: str) -> list[str]:
             out += [f"{segment}_atomic_{name}" for name in (NEW_ATOMICS if new else OLD_ATOMICS)]
     sizes = ("b32", "b64", "b128", "b256") if new else ("dword", "dwordx2", "dwordx4", "dwordx8")
     out += [f"s_{kind}load_{size}" for kind in ("", "buffer_") for size in sizes]
-    return out + FLOAT_ATOMICS[arch]
+    return out + (NEW_FLOAT_ATOMICS if new else OLD_FLOAT_ATOMICS)
 
 
 def data_words(name: str) -> int:
@@ -158,7 +150,7 @@ def memory_text(rng: random.Random, arch: str, base: str) -> str:
     offset = rng.choice(("", f" offset:{number}"))
     atomic = name.startswith("atomic")
     data = registers(4, words * (2 if "cmpswap" in name else 1))
-    returning = " sc0" if arch == "gfx942" else " glc"
+    returning = rng.choice((" sc0", " glc"))
     returns = atomic and rng.random() < 0.5
     if segment == "buffer":
         address = rng.choice(("v0, s[4:7], s8 offen", "off, s[4:7], s8", "v0, s[4:7], 0 offen"))
@@ -186,17 +178,23 @@ def prepare_memory(rng: random.Random, arch: str, collide: bool = False) -> Wave
     lanes = 64 if arch in GFX9 else 32
     places = [rng.randrange(lanes) for _ in range(lanes)] if collide else list(range(lanes))
     rng.shuffle(places)
-    pool = special_values("f32") + special_values("u32")
+    pool, same = special_values("f32") + special_values("u32"), rng.getrandbits(30)
+
+    def content(size: int) -> bytearray:
+        """Every other eight bytes are words that registers have as well, to compare with."""
+        known = same.to_bytes(4, "little") * 2
+        return bytearray(b"".join(known + rng.randbytes(8) for _ in range(size // 16)))
+
     wave = Wave(
         lanes,
         [
-            [rng.choice(pool) if rng.random() < 0.5 else rng.getrandbits(32) for _ in range(lanes)]
+            [rng.choice((same, rng.choice(pool), rng.getrandbits(32))) for _ in range(lanes)]
             for _ in range(16)
         ],
         [rng.getrandbits(32) for _ in range(106)],
         exec=rng.choice(((1 << lanes) - 1, rng.getrandbits(lanes))),
-        lds=bytearray(rng.randbytes(LDS_SIZE)),
-        memory=Memory(dict(enumerate(rng.randbytes(SIZE), BASE))),
+        lds=content(LDS_SIZE),
+        memory=Space(content(SIZE), BASE),
         scratch=[bytearray(rng.randbytes(SCRATCH_SIZE)) for _ in range(lanes)],
     )
     for lane, place in enumerate(places):
@@ -212,19 +210,13 @@ def prepare_memory(rng: random.Random, arch: str, collide: bool = False) -> Wave
     return wave
 
 
-def random_matrix_instruction(rng: random.Random, arch: str) -> str:
-    """MFMA or WMMA with A and B in v[0:7] and v[8:15], C and D in v[16:47]; none on gfx1030."""
-    base, _ = rng.choice(available(arch, "matrix"))
-    return matrix_text(base)
-
-
-def matrix_text(base: str) -> str:
-    if base in WMMA:
-        factor, total = {"iu8": 8, "iu4": 4}.get(WMMA[base][0], 16) // 2, 8
+def matrix_text(base: str, signs: str = "") -> str:
+    """MFMA or WMMA with A and B in v[0:7] and v[8:15], C and D in v[16:47]."""
+    if base.startswith("v_wmma"):
+        factor, total = 4 if base.endswith("iu8") else 8, 8
     else:
         s = shape(base)
-        assert s is not None
         factor = max(1, s.per_lane * s.bits // 32)
-        total = s.m * s.n * s.blocks // 64 * (2 if s.kind == "f64" else 1)
+        total = s.m * s.m * s.blocks // 64 * (2 if s.kind == "f64" else 1)
     a, b, c = registers(0, factor), registers(8, factor), registers(16, total)
-    return f"{base} {c}, {a}, {b}, {c}"
+    return f"{base} {c}, {a}, {b}, {c}{signs}"

@@ -203,8 +203,8 @@ def source(wave: Wave, operand: Operand, t: str) -> int:
 
 def execute(wave: Wave, ins: Instruction) -> bool:
     """Carry out an instruction that only touches SGPRs, EXEC and SCC; False if it is not one."""
-    if (saveexec := exec_logic(ins.base)) is not None:
-        return mask_exec(wave, ins, saveexec)
+    if ins.base in EXEC_LOGIC:
+        return mask_exec(wave, ins)
     if ins.base not in SCALAR:
         return False
     s = SCALAR[ins.base]
@@ -230,18 +230,19 @@ def execute(wave: Wave, ins: Instruction) -> bool:
     return True
 
 
-def exec_logic(base: str) -> tuple[str, int, bool] | None:
-    """Logic, bits and whether the new EXEC is the result, for S_x_SAVEEXEC and S_x_WREXEC."""
-    for end, new in (("_saveexec_b", False), ("_wrexec_b", True)):
-        name, found, bits = base.partition(end)
-        if found and name.removeprefix("s_") in LOGIC:
-            return name.removeprefix("s_"), int(bits), new
-    return None
+EXEC_LOGIC = {
+    f"s_{name}_{what}_b{bits}": (name, bits, what == "wrexec")
+    for name in LOGIC
+    for what in ("saveexec", "wrexec")
+    for bits in (32, 64)
+    if what == "saveexec" or (name.startswith("and") and name != "and")
+}
+"""Logic, bits and whether the result is the new EXEC, which else is the old one."""
 
 
-def mask_exec(wave: Wave, ins: Instruction, what: tuple[str, int, bool]) -> bool:
+def mask_exec(wave: Wave, ins: Instruction) -> bool:
     """Logic of the source and EXEC, in this order; SCC says whether a lane is left."""
-    name, bits, new = what
+    name, bits, new = EXEC_LOGIC[ins.base]
     output, operand = ins.operands
     old = read_scalar(wave, EXEC[wave.lanes if bits == 64 else 32], bits)
     result = LOGIC[name](read_scalar(wave, operand, bits), old) & (1 << bits) - 1

@@ -7,7 +7,7 @@ LLVM's "Syntax of AMDGPU Instruction Modifiers".
 from collections.abc import Callable
 
 from . import floats
-from .floats import FORMATS
+from .floats import BF8, FORMATS, FP8
 from .machine import (
     EXEC,
     VCC,
@@ -97,42 +97,8 @@ def dpp_lane(wave: Wave, ins: Instruction, lane: int) -> int | str:
     return "zero" if "bound_ctrl" in m or "dpp8" in m else "skip"
 
 
-VOP3P_DOTS = ("v_dot2_f32_f16", "v_dot2_f32_bf16", "v_dot2_i32_i16", "v_dot2_u32_u16")
 SDWA_FIELDS = {f"BYTE_{i}": (8 * i, 8) for i in range(4)}
 SDWA_FIELDS |= {"WORD_0": (0, 16), "WORD_1": (16, 16), "DWORD": (0, 32)}
-
-
-def dot_halves(ins: Instruction, bits: int, position: int) -> int:
-    """Both halves of a factor of V_DOT2 (VOP3P): by op_sel and op_sel_hi, with their signs.
-
-    A mnemonic with one type only, V_DOT2_F16_F16 and its like, is VOP3 and has no such modifiers.
-    """
-    if position == 2 and ins.bits("neg_lo", 3)[2]:
-        return bits ^ 1 << 31
-    if position > 1:
-        return bits
-    out = 0
-    for half, (select, negate, default) in enumerate(
-        (("op_sel", "neg_lo", 0), ("op_sel_hi", "neg_hi", 1))
-    ):
-        part = bits >> 16 * ins.bits(select, 3, default)[position] & 0xFFFF
-        part ^= ins.bits(negate, 3)[position] << 15
-        out |= part << 16 * half
-    return out
-
-
-def true_half(ins: Instruction, operand: Operand, t: str) -> Operand:
-    """Register v128 + k of a 16-bit operand in a short encoding of gfx11 and gfx12: vk.h.
-
-    RDNA3 ISA, 3.6.1.2: VOP1, VOP2 and VOPC have seven bits for the register and one for the half;
-    LLVM 19 prints the eight as a number (and a comment, in a destination).
-    """
-    short = ins.mnemonic.endswith(("_e32", "_dpp")) and not ins.mnemonic.endswith("_e64_dpp")
-    if ins.arch[:5] not in ("gfx11", "gfx12") or not short or width_of(t) != 16:
-        return operand
-    if operand.kind != "v" or operand.index < 128:
-        return operand
-    return operand._replace(index=operand.index - 128, half=1)
 
 
 class Reader:
@@ -144,11 +110,8 @@ class Reader:
 
     def raw(self, operand: Operand, t: str, lane: int, position: int) -> int:
         """Bits of a source before its signs; sources of 16 bits from the half that is meant."""
-        operand = true_half(self.ins, operand, t)
-        if self.ins.dpp and position == 0 and operand.kind in "va":
+        if self.ins.dpp and position == 0 and operand.kind == "v":
             source = dpp_lane(self.wave, self.ins, lane)
-            if source == "skip":
-                return 0
             bits = 0 if source == "zero" else self.whole(operand, t, source)
         else:
             bits = self.whole(operand, t, lane)
@@ -158,11 +121,8 @@ class Reader:
             bits = bits >> first & (1 << width) - 1
             if operand.sext:
                 bits = signed(bits, width) & (1 << 32) - 1
-        elif width_of(t) == 16:
-            if operand.half or (not self.ins.sdwa and self.op_sel[position]):
-                bits >>= 16
-        elif operand.sext and width_of(t) < 32:
-            bits = signed(bits, width_of(t))
+        elif width_of(t) == 16 and not self.ins.sdwa and self.op_sel[position]:
+            bits >>= 16
         return bits
 
     def whole(self, operand: Operand, t: str, lane: int) -> int:
@@ -184,20 +144,16 @@ def mask_bit(wave: Wave, operand: Operand, lane: int) -> int:
 
 
 def finish(ins: Instruction, result: int, t: str) -> int:
-    """Output modifiers: mul and div first, then clamp; wrapped to the width."""
+    """Clamp, and wrap to the width."""
     f, kind = FORMATS.get(t.removeprefix("s")), t[0]
     if f is not None:
-        factor = {"mul": {2: 1, 4: 2}, "div": {2: -1}}
-        for key, exponents in factor.items():
-            if key in ins.modifiers:
-                result = floats.scale(result, exponents[ins.modifiers[key]], f)
         return floats.clamp(result, f) if "clamp" in ins.modifiers else result
     if "clamp" in ins.modifiers and t in LIMITS and kind in "iu":
         result = saturate(result, t)
     return result & (1 << width_of(t)) - 1
 
 
-def merge(ins: Instruction, old: int, result: int, t: str, operand: Operand) -> int:
+def merge(ins: Instruction, old: int, result: int, t: str) -> int:
     """Register after the write of a result: halves, SDWA destinations."""
     width = width_of(t)
     if ins.sdwa and "dst_sel" in ins.modifiers:
@@ -214,7 +170,7 @@ def merge(ins: Instruction, old: int, result: int, t: str, operand: Operand) -> 
         return placed
     if width != 16:
         return result
-    if operand.half or (operand.half is None and ins.bits("op_sel", 4)[dst_position(ins)]):
+    if ins.bits("op_sel", 4)[dst_position(ins)]:
         return old & 0xFFFF | (result & 0xFFFF) << 16
     keeps = not ins.gfx9 or ins.base in KEEPS_UPPER_HALF
     return (old & ~0xFFFF if keeps else 0) | result & 0xFFFF
@@ -232,9 +188,6 @@ def evaluate(wave: Wave, ins: Instruction) -> list[Write]:
         return compare(wave, ins, op)
     operands = list(ins.operands)
     outputs = [operands.pop(0) for _ in op.dst]
-    outputs = [
-        true_half(ins, o, t) if t != "mask" else o for o, t in zip(outputs, op.dst, strict=True)
-    ]
     if ins.base.startswith("v_cndmask") and len(operands) == 2:
         operands.append(VCC[wave.lanes])
     reader = Reader(wave, ins)
@@ -252,7 +205,7 @@ def evaluate(wave: Wave, ins: Instruction) -> list[Write]:
                 continue
             bits, width = finish(ins, result, t), max(width_of(t), 32)
             old = read_lane(wave, output, width, lane)
-            bits = merge(ins, old, bits, t, output)
+            bits = merge(ins, old, bits, t)
             writes.append(lambda o=output, w=width, x=lane, b=bits: write_lane(wave, o, w, x, b))
     for i, bits in carries.items():
         output = outputs[i]
@@ -271,16 +224,11 @@ def arguments(
         if t == "mask":
             values.append(mask_bit(reader.wave, operands[position], lane))
         else:
-            bits = reader.value(operands[position], t, lane, position)
-            if reader.ins.base in VOP3P_DOTS:
-                bits = dot_halves(reader.ins, bits, position)
-            values.append(bits)
+            values.append(reader.value(operands[position], t, lane, position))
         position += 1
     if op.accumulate:
         t = op.dst[0]
         bits = read_lane(reader.wave, output, max(32, width_of(t)), lane)
-        if width_of(t) == 16 and (output.half or reader.op_sel[dst_position(reader.ins)]):
-            bits >>= 16
         values.append(typed(bits, t))
     return values
 
@@ -290,25 +238,19 @@ def compare(wave: Wave, ins: Instruction, op: Op) -> list[Write]:
 
     V_CMPX writes EXEC; on gfx9 its destination too (CDNA3 ISA, 6.4; RDNA3 ISA, 7.3).
     """
-    operands, exec_only = list(ins.operands), False
-    writes_exec = ins.base.startswith("v_cmpx")
-    if writes_exec and not ins.gfx9:
-        exec_only = True
-        output = None
-    else:
-        output = operands.pop(0)
+    operands = list(ins.operands)
+    outputs = []
+    if not ins.base.startswith("v_cmpx") or ins.gfx9:
+        outputs.append(operands.pop(0))
+    if ins.base.startswith("v_cmpx"):
+        outputs.append(EXEC[wave.lanes])
     reader, mask = Reader(wave, ins), 0
     for lane in wave.active():
         if ins.dpp and dpp_lane(wave, ins, lane) == "skip":
             continue
         values = [reader.value(x, t, lane, i) for i, (x, t) in enumerate(zip(operands, op.src))]  # noqa: B905
         mask |= op.compute(*values) << lane
-    writes: list[Write] = []
-    if not exec_only and output is not None:
-        writes.append(lambda: write_scalar(wave, output, wave.lanes, mask))
-    if writes_exec:
-        writes.append(lambda: write_scalar(wave, EXEC[wave.lanes], wave.lanes, mask))
-    return writes
+    return [lambda o=output: write_scalar(wave, o, wave.lanes, mask) for output in outputs]
 
 
 # Packed instructions.
@@ -327,11 +269,8 @@ def packed(wave: Wave, ins: Instruction) -> list[Write]:
     )
     writes: list[Write] = []
     for lane in wave.active():
-        if ins.dpp and dpp_lane(wave, ins, lane) == "skip":
-            continue
-        reader = Reader(wave, ins)
         result = 0
-        whole = [packed_source(reader, s, p.type, lane, i) for i, s in enumerate(sources)]
+        whole = [packed_source(wave, s, p.type, lane) for s in sources]
         for half, (select, negate) in enumerate(halves):
             values = []
             for i, bits in enumerate(whole):
@@ -346,57 +285,36 @@ def packed(wave: Wave, ins: Instruction) -> list[Write]:
     return writes
 
 
-def packed_source(reader: Reader, operand: Operand, t: str, lane: int, position: int) -> int:
+def packed_source(wave: Wave, operand: Operand, t: str, lane: int) -> int:
     """All bits of a packed source.
 
     Inline constants stand in the lower half, sign-extended if they are integers; a float among
-    integers has the bits of f32 (LLVM, getInlineEncodingV2I16); an f32 constant
-    or a 32-bit literal fills the lower register only (CDNA3 ISA, 6.2, "packed math").
+    integers has the bits of f32 (LLVM, getInlineEncodingV2I16); an f32 constant fills the lower
+    register only (CDNA3 ISA, 6.2, "packed math").
     """
-    if operand.kind == "k":
-        if t == "f32":
-            return read_scalar(reader.wave, operand, 32, "f")
-        if operand.name.startswith("0x"):
-            return int(operand.name, 16)
-        half = "." in operand.name and t == "f16"
-        return read_scalar(reader.wave, operand, 16 if half else 32, "f" if half else "i")
-    width = 2 * width_of(t)
-    if reader.ins.dpp and position == 0:
-        source = dpp_lane(reader.wave, reader.ins, lane)
-        return 0 if isinstance(source, str) else read_lane(reader.wave, operand, width, source)
-    return read_lane(reader.wave, operand, width, lane)
+    if operand.kind != "k":
+        return read_lane(wave, operand, 2 * width_of(t), lane)
+    if t == "f32":
+        return read_scalar(wave, operand, 32, "f")
+    half = "." in operand.name and t == "f16"
+    return read_scalar(wave, operand, 16 if half else 32, "f" if half else "i")
 
 
 def mixed(wave: Wave, ins: Instruction) -> list[Write]:
-    """V_FMA_MIX, V_MAD_MIX: op_sel_hi makes a source f16, op_sel says which half."""
+    """V_FMA_MIX: op_sel_hi makes a source f16, op_sel says which half."""
     output, *sources = ins.operands
-    high = ins.bits("op_sel_hi", 3)
-    select = ins.bits("op_sel", 3)
-    # neg_lo is -x and neg_hi |x| where a text has them instead of signs.
-    neg, absolute = ins.bits("neg_lo", 3), ins.bits("neg_hi", 3)
-    function = OPS["v_fma_f32" if "fma" in ins.base else "v_mad_f32"].compute
+    high, select = ins.bits("op_sel_hi", 3), ins.bits("op_sel", 3)
     writes: list[Write] = []
     for lane in wave.active():
         values = []
-        if ins.dpp and dpp_lane(wave, ins, lane) == "skip":
-            continue
         for i, s in enumerate(sources):
-            signs = s._replace(neg=s.neg or bool(neg[i]), abs=s.abs or bool(absolute[i]))
-            t = "f16" if high[i] else "f32"
-            if s.kind == "k":
-                bits = read_scalar(wave, s, width_of(t), "f")
-                if high[i] and select[i]:
-                    bits = 0
+            bits = read_lane(wave, s, 32, lane)
+            if high[i]:
+                half = apply_signs(select_half(bits, select[i], 16), 16, s)
+                values.append(floats.convert(half, floats.F16, floats.F32))
             else:
-                source: int | str = lane
-                if ins.dpp and i == 0:
-                    source = dpp_lane(wave, ins, lane)
-                bits = 0 if isinstance(source, str) else read_lane(wave, s, 32, source)
-                if high[i]:
-                    bits = select_half(bits, select[i], 16)
-            bits = apply_signs(bits, width_of(t), signs)
-            values.append(floats.convert(bits, floats.F16, floats.F32) if high[i] else bits)
-        result = function(*values)
+                values.append(apply_signs(bits, 32, s))
+        result = floats.fma(*values, floats.F32)
         if ins.base.endswith("_mix_f32"):
             bits = finish(ins, result, "f32")
         else:
@@ -438,25 +356,16 @@ def dot_of_either_sign(wave: Wave, ins: Instruction) -> list[Write]:
 
 
 def convert_small(wave: Wave, ins: Instruction) -> list[Write]:
-    """V_CVT between f32 and 8-bit floats: of a byte or word by SDWA, op_sel or byte_sel."""
-    if ins.dpp:
-        raise ins.unknown()
-    output, *sources = ins.operands
-    kind, fnuz = ("bf8" if "bf8" in ins.base else "fp8"), ins.gfx9
-    select = ins.bits("op_sel", 4)
-    field = SDWA_FIELDS[str(ins.modifiers.get("src0_sel", "DWORD"))][0]
+    """V_CVT of 8-bit floats to f32: of the lowest byte, or the lowest two."""
+    output, source = ins.operands
+    f = BF8 if "bf8" in ins.base else FP8
     writes: list[Write] = []
     for lane in wave.active():
-        bits = read_lane(wave, sources[0], 32, lane)
-        if ins.base.startswith("v_cvt_pk_f32"):
-            bits >>= 16 * select[0] or field
-            low, high = (floats.from_small(bits >> i & 0xFF, kind, fnuz) for i in (0, 8))
-            result, width = low | high << 32, 64
-        else:
-            place = int(str(ins.modifiers.get("byte_sel", 0))) or 2 * select[0] + select[1]
-            bits >>= 8 * place or field
-            result, width = finish(ins, floats.from_small(bits & 0xFF, kind, fnuz), "f32"), 32
-        writes.append(lambda x=lane, b=result, w=width: write_lane(wave, output, w, x, b))
+        bits = read_lane(wave, source, 32, lane)
+        low, high = (floats.from_small(bits >> i & 0xFF, f) for i in (0, 8))
+        width = 64 if "_pk_" in ins.base else 32
+        word = low | high << 32
+        writes.append(lambda x=lane, b=word, w=width: write_lane(wave, output, w, x, b))
     return writes
 
 
@@ -553,16 +462,12 @@ SPECIAL: dict[str, Callable[[Wave, Instruction], list[Write]]] = {
     "v_permlane16_b32": permute_row,
     "v_permlanex16_b32": permute_row,
     "v_permlane64_b32": exchange_halves,
-    **{f"v_{x}_mix{y}": mixed for x in ("fma", "mad") for y in ("_f32", "lo_f16", "hi_f16")},
+    **{f"v_fma_mix{end}": mixed for end in ("_f32", "lo_f16", "hi_f16")},
 }
 
 
-def results(wave: Wave, ins: Instruction) -> list[Write] | None:
-    """Writes of a vector instruction, None if it is not known here."""
+def results(wave: Wave, ins: Instruction) -> list[Write]:
+    """Writes of a vector instruction."""
     if ins.base in SPECIAL:
         return SPECIAL[ins.base](wave, ins)
-    if ins.base in PACKED:
-        return packed(wave, ins)
-    if ins.base in OPS:
-        return evaluate(wave, ins)
-    return None
+    return packed(wave, ins) if ins.base in PACKED else evaluate(wave, ins)

@@ -62,27 +62,11 @@ def _float_arithmetic(t: str, f: Format) -> None:
 
     low, high = floats.minimum, floats.maximum
     two("add", floats.add)
-    two("sub", floats.subtract)
-    two("subrev", lambda a, b, f: floats.subtract(b, a, f))
     two("mul", floats.multiply)
-    three("fma", floats.fma)
-    three("mad", unfused)
-    three("div_fixup", floats.divide_fixup)
-    for mnemonic, function in (("fmac", floats.fma), ("mac", unfused)):
-        multiply_add = lambda a, b, c, function=function: function(a, b, c, f)  # noqa: E731
-        op(f"v_{mnemonic}_{t}", t, f"{t} {t}", multiply_add, accumulate=True)
-    for mnemonic, function in (("fma", floats.fma), ("mad", unfused)):
-        multiply_add = lambda a, b, c, function=function: function(a, b, c, f)  # noqa: E731
-        op(f"v_{mnemonic}ak_{t}", t, f"{t} {t} {t}", multiply_add)
-        swapped = lambda a, k, b, function=function: function(a, k, b, f)  # noqa: E731
-        op(f"v_{mnemonic}mk_{t}", t, f"{t} {t} {t}", swapped)
     two("min", low)
     two("max", high)
-    three("min3", lambda a, b, c, f: low(low(a, b, f), c, f))
-    three("max3", lambda a, b, c, f: high(high(a, b, f), c, f))
-    three("med3", float_median)
-    three("minmax", lambda a, b, c, f: high(low(a, b, f), c, f))
-    three("maxmin", lambda a, b, c, f: low(high(a, b, f), c, f))
+    three("fma", floats.fma)
+    three("div_fixup", floats.divide_fixup)
     one("floor", floats.round_to_integral, math.floor)
     one("ceil", floats.round_to_integral, math.ceil)
     one("trunc", floats.round_to_integral, math.trunc)
@@ -91,17 +75,33 @@ def _float_arithmetic(t: str, f: Format) -> None:
     one("rcp", floats.reciprocal)
     one("rsq", floats.reciprocal_root)
     one("sqrt", floats.square_root)
-    one("exp", floats.exp2)
-    one("log", floats.log2)
-    one("sin", floats.turn, math.sin)
-    one("cos", floats.turn, math.cos)
     one("frexp_mant", floats.mantissa_part)
     exponent = "i16" if t == "f16" else "i32"
     op(f"v_frexp_exp_{exponent}_{t}", exponent, t, lambda a: floats.exponent_part(a, f))
     op(f"v_ldexp_{t}", t, f"{t} {exponent}", lambda a, b: floats.scale(a, b, f))
-    scale, fmas = floats.divide_scale, floats.divide_fmas
-    op(f"v_div_scale_{t}", f"{t} mask", f"{t} {t} {t}", lambda a, b, c: scale(a, b, c, f))
-    op(f"v_div_fmas_{t}", t, f"{t} {t} {t} vcc", lambda a, b, c, m: fmas(a, b, c, m, f))
+    op(f"v_fmac_{t}", t, f"{t} {t}", lambda a, b, c: floats.fma(a, b, c, f), accumulate=True)
+    if t != "f16":
+        scale, fmas = floats.divide_scale, floats.divide_fmas
+        op(f"v_div_scale_{t}", f"{t} mask", f"{t} {t} {t}", lambda a, b, c: scale(a, b, c, f))
+        op(f"v_div_fmas_{t}", t, f"{t} {t} {t} vcc", lambda a, b, c, m: fmas(a, b, c, m, f))
+    if t == "f64":
+        return
+    two("sub", floats.subtract)
+    two("subrev", lambda a, b, f: floats.subtract(b, a, f))
+    three("mad", unfused)
+    op(f"v_mac_{t}", t, f"{t} {t}", lambda a, b, c: unfused(a, b, c, f), accumulate=True)
+    for mnemonic, function in (("fma", floats.fma), ("mad", unfused)):
+        three(f"{mnemonic}ak", function)
+        three(f"{mnemonic}mk", lambda a, k, b, f, function=function: function(a, k, b, f))
+    three("min3", lambda a, b, c, f: low(low(a, b, f), c, f))
+    three("max3", lambda a, b, c, f: high(high(a, b, f), c, f))
+    three("med3", float_median)
+    three("minmax", lambda a, b, c, f: high(low(a, b, f), c, f))
+    three("maxmin", lambda a, b, c, f: low(high(a, b, f), c, f))
+    one("exp", floats.exp2)
+    one("log", floats.log2)
+    one("sin", floats.turn, math.sin)
+    one("cos", floats.turn, math.cos)
 
 
 def _float_compares(t: str, f: Format) -> None:
@@ -225,10 +225,10 @@ def _integers() -> None:
         op(f"v_and_{t}", t, f"{t} {t}", lambda a, b: a & b)
         op(f"v_or_{t}", t, f"{t} {t}", lambda a, b: a | b)
         op(f"v_xor_{t}", t, f"{t} {t}", lambda a, b: a ^ b)
-        op(f"v_xnor_{t}", t, f"{t} {t}", lambda a, b: ~(a ^ b))
         op(f"v_not_{t}", t, t, lambda a, ones=ones: a ^ ones)
         op(f"v_mov_{t}", t, t, lambda a: a)
         op(f"v_cndmask_{t}", t, f"{t} {t} mask", lambda a, b, m: b if m else a)
+    op("v_xnor_b32", "b32", "b32 b32", lambda a, b: ~(a ^ b))
     op("v_mov_b64", "b64", "b64", lambda a: a)
     op("v_and_or_b32", "b32", "b32 b32 b32", lambda a, b, c: a & b | c)
     op("v_or3_b32", "b32", "b32 b32 b32", lambda a, b, c: a | b | c)
@@ -486,11 +486,11 @@ def float_dot(source: Format, target: Format) -> Callable[[int, int, int], int]:
     return compute
 
 
-for _bits, _kind, _sign in ((16, "16", True), (8, "8", True), (4, "4", True)):
+for _bits in (16, 8, 4):
     _n = 32 // _bits
-    op(f"v_dot{_n}_i32_i{_kind}", "i32", "b32 b32 i32", dot(_bits, True))
-    op(f"v_dot{_n}_u32_u{_kind}", "u32", "b32 b32 u32", dot(_bits, False))
-    op(f"v_dot{_n}c_i32_i{_kind}", "i32", "b32 b32", dot(_bits, True), accumulate=True)
+    op(f"v_dot{_n}_i32_i{_bits}", "i32", "b32 b32 i32", dot(_bits, True))
+    op(f"v_dot{_n}_u32_u{_bits}", "u32", "b32 b32 u32", dot(_bits, False))
+    op(f"v_dot{_n}c_i32_i{_bits}", "i32", "b32 b32", dot(_bits, True), accumulate=True)
 op("v_dot2_f32_f16", "f32", "b32 b32 f32", float_dot(F16, F32))
 op("v_dot2_f32_bf16", "f32", "b32 b32 f32", float_dot(BF16, F32))
 op("v_dot2c_f32_f16", "f32", "b32 b32", float_dot(F16, F32), accumulate=True)
@@ -533,7 +533,7 @@ _packed()
 # GCNSubtarget::zeroesHigh16BitsOfDest, and CDNA3 ISA, "op_sel"). From gfx10 on, all keep it.
 KEEPS_UPPER_HALF = (
     *("v_mad_f16", "v_mad_u16", "v_mad_i16", "v_fma_f16", "v_div_fixup_f16", "v_fmac_f16"),
-    *("v_mac_f16", "v_madak_f16", "v_madmk_f16", "v_fmaak_f16", "v_fmamk_f16"),
+    *("v_mac_f16", "v_madak_f16", "v_madmk_f16"),
     *(f"v_{name}_{t}" for name in ("min3", "max3", "med3") for t in ("f16", "i16", "u16")),
     *("v_add_i16", "v_sub_i16"),
 )
