@@ -258,6 +258,7 @@ def test_discrete_laws_have_their_shares():
     ("texts", "words"),
     [
         (("", "353", "353 K", "normal", "normal(353, 5", "Normal(353, 5)"), "must be a number"),
+        (("normal(353, 5)x",), "must be a number"),
         (("weibull(1, 2)",), "'weibull' is no distribution"),
         (("normal()", "normal(353)", "normal(353, 5, 340)"), "2 or 4 numbers, not [013]"),
         (("normal(353, 0)", "normal(353, -5)"), "sigma > 0"),

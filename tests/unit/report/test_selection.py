@@ -285,6 +285,8 @@ def test_entries_say_when_and_where():
         assert "None" not in text
         assert re.fullmatch(r"10\.\d{4}/[\w.]+", paper.doi) or not paper.doi
         assert (f"  doi = {{{paper.doi}}}," in text) == bool(paper.doi)
+        where = {"article": "journal", "inproceedings": "booktitle"}.get(paper.kind)
+        assert (f"  {where} = {{{paper.published}}}," in text) == bool(paper.published)
     shown = re.findall(r"doi: (\S+)", (ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     shown += re.findall(r"doi\.org/(10\.1109/TC[^)]*)\)", (ROOT / "README.md").read_text())
     assert set(shown) <= {paper.doi for paper in references()}
