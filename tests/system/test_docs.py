@@ -17,7 +17,7 @@ import pytest
 import typer.main
 from command_line import from_json, run_mcage
 from gallery import FIGURES, PICTURES, RECORD, description, digest, few_instances
-from places import ROOT, shown_files
+from places import ROOT, run_python, shown_files
 from tables import each
 
 import mcage
@@ -45,10 +45,6 @@ LINK = re.compile(r"!?\[[^]]*\]\(([^)\s]+)\)")
 
 def name_of(page):
     return str(page.relative_to(ROOT))
-
-
-def blocks(page, language):
-    return [code for matched, code in FENCE.findall(page.read_text()) if matched == language]
 
 
 def marked_command(marker):
@@ -105,12 +101,6 @@ def commands_of(line):
 def commands(page):
     """Arguments of every mcage command that a page shows."""
     return [*in_blocks(page), *in_text(page)]
-
-
-def run_python(page):
-    """Run the Python of a page in the current folder."""
-    (code,) = blocks(page, "python")
-    exec(compile(code, name_of(page), "exec"), {"__name__": "__main__"})
 
 
 MENTIONING = sorted([*(ROOT / "mcage").rglob("*.py"), *(ROOT / "docs").glob("*.rst")])
@@ -370,7 +360,7 @@ def test_main_job_and_the_python_that_reads_its_file(tmp_path, monkeypatch):
     assert cases == computed
     monkeypatch.chdir(tmp_path)
     for page in ("README.md", "docs/results-format.md"):
-        run_python(ROOT / page)
+        run_python(page)
 
 
 @pytest.mark.slow
@@ -378,7 +368,7 @@ def test_fault_maps_of_the_model_page(tmp_path, monkeypatch):
     """The maps are made and replayed, and BlackScholes fits on as many dies as the page says."""
     page = ROOT / "docs" / "model.md"
     monkeypatch.chdir(tmp_path)
-    run_python(page)
+    run_python("docs/model.md")
     (example,) = [item for item in commands(page) if item[0] == "replay" and "--fault-map" in item]
     report = json.loads(run_mcage(*example))
     assert report["instances"] == 100

@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 import pytest
-from command_line import invoke
+from command_line import from_json, invoke
 from host_gpu.compiler import host_compiler
 from places import shown_files
 
@@ -47,9 +47,7 @@ class BrokenEngine(NumpyEngine):
 
 
 def test_every_technique_and_engine(monkeypatch):
-    result = invoke("doctor", "--json")
-    report = json.loads(result.stdout)
-    assert result.exit_code == 0
+    report = from_json("doctor")
     assert report["verdict"] == "all is well"
     tested = {row["technique"] for row in report["self_test"] if row["engine"] == "numba"}
     assert tested == set(TECHNIQUES)
@@ -180,14 +178,12 @@ def least_worn(tmp_path, monkeypatch):
     sys.modules.pop("least_worn", None)
 
 
-TRIAL = ("doctor", "--technique", "least_worn:LEAST_WORN", "--json")
+TRIAL = ("doctor", "--technique", "least_worn:LEAST_WORN")
 
 
 def test_a_program_is_tried_on_every_engine(monkeypatch, least_worn):
     with_engines(monkeypatch, numba=NumpyEngine(), cuda=WithoutPrograms())
-    result = invoke(*TRIAL)
-    assert result.exit_code == 0
-    left_out, tried = json.loads(result.stdout)["self_test"]
+    left_out, tried = from_json(*TRIAL)["self_test"]
     assert left_out["engine"] == "cuda"
     assert "does not implement placement 'program'" in left_out["result"]
     assert (tried["engine"], tried["trace"]) == ("numba", "MatrixTranspose")
@@ -196,7 +192,7 @@ def test_a_program_is_tried_on_every_engine(monkeypatch, least_worn):
 
 def test_an_engine_that_forgets_is_told(monkeypatch, least_worn):
     with_engines(monkeypatch, numba=ForgetfulEngine())
-    result = invoke(*TRIAL)
+    result = invoke(*TRIAL, "--json")
     assert result.exit_code == 1
     (row,) = json.loads(result.stdout)["self_test"]
     assert "what is learnt on map 0" in row["result"]

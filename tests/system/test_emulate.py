@@ -7,7 +7,6 @@ import tempfile
 from hashlib import blake2b
 from importlib.util import find_spec
 from itertools import product
-from pathlib import Path
 
 import check_triton_versions
 import numpy as np
@@ -15,6 +14,7 @@ import pytest
 from amd_tools import needs_clang, needs_library, needs_objdump
 from engine_cases import daily
 from gpu_samples import PROCESSORS, SAMPLES
+from places import ROOT, shown_files
 from record_modern_kernels import recorded_on
 from tables import each
 
@@ -26,8 +26,6 @@ from mcage.tracing.emulation import code_object, compilers
 from mcage.tracing.emulation.emulate import GEOMETRIES
 from mcage.tracing.emulation.program import Program
 from mcage.tracing.emulation.record import record_kernel
-
-ROOT = Path(__file__).parents[2]
 
 SAXPY = """__kernel void saxpy(__global const float *x, __global float *y, float a, int n) {
     int i = __builtin_amdgcn_workgroup_id_x() * 64 + __builtin_amdgcn_workitem_id_x();
@@ -649,9 +647,9 @@ def test_lanes_without_a_work_item_write_nothing(command, tmp_path):
 def test_the_page_that_records_a_kernel(command, tmp_path, monkeypatch):
     """Files and the first command of docs/emulation.md, as they stand there."""
     text = (ROOT / "docs" / "emulation.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"<!-- file: (\S+) -->\n```\w+\n(.*?)```", text, re.S)
-    assert [name for name, _ in blocks] == ["assign.cl", "assign.py"]
-    for name, content in blocks:
+    files = shown_files("emulation.md")
+    assert list(files) == ["assign.cl", "assign.py"]
+    for name, content in files.items():
         (tmp_path / name).write_text(content, encoding="utf-8")
     commands = re.search(r"<!-- run -->\n```bash\n(.*?)```", text, re.S)[1].splitlines()
     monkeypatch.chdir(tmp_path)

@@ -293,15 +293,20 @@ def test_a_file_may_be_named_by_its_descriptor(recorded):
         assert load_trace(f"/dev/fd/{stream.fileno()}").writes
 
 
-def test_a_crash_of_hdf5_is_that_of_the_file(recorded):
-    message = end_while_it_reads(recorded, signal.SIGSEGV)
-    assert message == f"{recorded}: the HDF5 library crashes on it (SIGSEGV); it is damaged"
-    assert load_trace(recorded).writes
-
-
-def test_a_search_without_end_is_ended(recorded):
-    message = end_while_it_reads(recorded, signal.SIGXCPU)
-    assert "the HDF5 library does not come to an end with it in 4 s of processor time" in message
+@each(
+    ("number", "words"),
+    [
+        (signal.SIGSEGV, "the HDF5 library crashes on it (SIGSEGV); it is damaged"),
+        (
+            signal.SIGXCPU,
+            "the HDF5 library does not come to an end with it in 4 s of processor time",
+        ),
+        (signal.SIGKILL, "cannot be read: the process that reads it was killed"),
+    ],
+)
+def test_the_death_of_the_process_has_a_reason(recorded, number, words):
+    """Of a crash, and of a search without end; if somebody kills it, that is not the file's."""
+    assert end_while_it_reads(recorded, number).startswith(f"{recorded}: {words}")
     assert load_trace(recorded).writes
 
 
@@ -315,11 +320,6 @@ def test_a_machine_without_time_is_no_fault_of_the_file(recorded, monkeypatch):
     monkeypatch.undo()
     assert process.returncode == -signal.SIGKILL
     assert load_trace(recorded).writes
-
-
-def test_a_reader_that_somebody_kills_is_no_fault_of_the_file(recorded):
-    message = end_while_it_reads(recorded, signal.SIGKILL)
-    assert message == f"{recorded}: cannot be read: the process that reads it was killed"
 
 
 def test_a_process_that_died_in_between_is_no_fault_of_the_file(recorded):

@@ -115,12 +115,8 @@ def test_the_wheel_works_in_an_empty_environment(wheel, tmp_path):
     assert out.splitlines()[-1].startswith(str(site))
 
 
-@pytest.fixture(scope="module")
-def recipe():
-    return (ROOT / "Dockerfile").read_text(encoding="utf-8")
-
-
-def test_the_container_recipe_names_what_the_repository_has(recipe):
+def test_the_container_recipe_names_what_the_repository_has():
+    recipe = (ROOT / "Dockerfile").read_text(encoding="utf-8")
     copied = re.findall(r"^COPY (?!--from)(\S+) ", recipe, re.M)
     assert copied == ["."]
     extras = set(re.findall(r"\[(cuda\d+)\]", recipe))

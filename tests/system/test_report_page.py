@@ -23,12 +23,9 @@ INSTANCES = 40
 DESKTOP = {"width": 1280, "height": 900}
 
 
-def chromium_path():
-    """Chromium of the system; empty where there is none."""
-    return shutil.which("chromium") or shutil.which("chromium-browser") or ""
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
-
-pytestmark = pytest.mark.skipif(not chromium_path(), reason="no chromium to open pages with")
+pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no chromium to open pages with")
 
 
 def write_sweep(path):
@@ -73,7 +70,7 @@ def report(tmp_path_factory):
 @pytest.fixture(scope="module")
 def browser():
     with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium_path(), args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield browser
         browser.close()
 

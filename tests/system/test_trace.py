@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from command_line import from_json, run_mcage
 from import_samples import files_of
-from places import ROOT
+from places import run_python
 from trace_strategies import alloc, release, trace_of, write
 
 from mcage.results.reader import read_header
@@ -63,10 +63,8 @@ def test_show_of_nothing(refusal):
 
 def test_example_of_the_format_page(tmp_path, monkeypatch, capsys):
     """The Python example in docs/trace-format.md runs and writes the trace that it describes."""
-    page = (ROOT / "docs" / "trace-format.md").read_text()
-    (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     monkeypatch.chdir(tmp_path)
-    exec(compile(example, "trace-format.md", "exec"), {})
+    run_python("docs/trace-format.md")
     trace = load_trace("ramp.h5")
     assert (trace.windows, trace.writes, trace.reads, trace.cycles) == (4, 8, 4, 400)
     assert "0.5" in capsys.readouterr().out

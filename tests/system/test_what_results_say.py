@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 from environment_cases import points
-from places import ROOT
+from places import run_python
 from sweep_cases import small_spec, small_sweep
 from tables import each
 
@@ -21,7 +21,6 @@ from mcage.studies.sweep.presentation import SweepPresentation
 
 SHOWN = SweepPresentation(SweepHeader)
 
-PAGE = ROOT / "docs" / "results-format.md"
 MIXED = {
     "techniques": ["rrcd"],
     "environments": ["turbo", "dvfs", "custom"],
@@ -162,10 +161,8 @@ def test_two_cases_are_compared_on_dies_that_worked_in_both(results):
 
 
 def test_the_example_of_the_page_says_what_the_table_says(path, monkeypatch):
-    ((code),) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     monkeypatch.chdir(path.parent)
-    names = {}
-    exec(code, names)
+    names = run_python("docs/results-format.md")
     summaries = {summary.label: summary for summary in SHOWN.summarize_file(path)}
     of_dvfs = [row for row in summaries.values() if row.environment == "dvfs"]
     nominal = summaries["rrcd turbo common 1 V"]
