@@ -158,7 +158,7 @@ def understood_spec(arguments, show_spec=False):
     given = [
         (key, value, flag)
         for key, value, flag in arguments.values
-        if not is_capital(value) and key not in defined
+        if not (isinstance(value, str) and value.isupper()) and key not in defined
     ]
     known = replace(arguments, file=file if is_there else None, values=given)
     spec = SPEC_OF(known, True)
@@ -168,10 +168,6 @@ def understood_spec(arguments, show_spec=False):
 
 
 SPEC_OF = SpecArguments.spec
-
-
-def is_capital(value):
-    return isinstance(value, str) and value.isupper()
 
 
 def misunderstood(page, arguments, is_line):

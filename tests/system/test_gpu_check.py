@@ -105,9 +105,10 @@ def card(monkeypatch):
     return check
 
 
-def run(monkeypatch, tmp_path, stages):
+def run(monkeypatch, tmp_path, stages, *options):
     out = tmp_path / "check.json"
-    monkeypatch.setattr(sys, "argv", ["gpu_check.py", "--stages", stages, "--out", str(out)])
+    arguments = [*options, "--out", str(out), "--stages", stages]
+    monkeypatch.setattr(sys, "argv", ["gpu_check.py", *arguments])
     code = gpu_check.main()
     return code, json.loads(out.read_text())["stages"]
 
@@ -212,9 +213,8 @@ def test_after_a_device_fell_silent_a_new_process_goes_on(card, monkeypatch, tmp
     monkeypatch.setitem(gpu_check.STAGES, "sweep", (0.1, lambda check: {"went": "on"}))
     monkeypatch.setitem(gpu_check.STAGES, "ceilings", (0.1, lambda check: {"went": "on"}))
     del card.device.zeros
-    monkeypatch.setattr(sys, "argv", command)
-    assert gpu_check.main() == 1  # of the stage that failed before
-    stages = json.loads(out.read_text())["stages"]
+    code, stages = run(monkeypatch, tmp_path, "sweep,ceilings", "--go-on")
+    assert code == 1  # of the stage that failed before
     assert list(stages) == ["parity", "sweep", "ceilings"]
     assert stages["parity"] == parity
     assert stages["ceilings"]["result"] == {"went": "on"}
@@ -223,13 +223,11 @@ def test_after_a_device_fell_silent_a_new_process_goes_on(card, monkeypatch, tmp
 def test_the_new_process_says_that_the_device_does_not_come_back(monkeypatch, tmp_path, capsys):
     """The stages that it was to do are in the file nevertheless."""
     no_device(monkeypatch)
-    out, failed = tmp_path / "check.json", {"status": "failed", "error": "RuntimeError: a fault"}
-    out.write_text(json.dumps({"stages": {"parity": failed}}))
-    arguments = ["--go-on", "--out", str(out), "--stages", "sweep"]
-    monkeypatch.setattr(sys, "argv", ["gpu_check.py", *arguments])
-    assert gpu_check.main() == 1
+    failed = {"status": "failed", "error": "RuntimeError: a fault"}
+    (tmp_path / "check.json").write_text(json.dumps({"stages": {"parity": failed}}))
+    code, stages = run(monkeypatch, tmp_path, "sweep", "--go-on")
+    assert code == 1
     assert capsys.readouterr().out.rstrip().endswith("FAILED: parity, sweep")
-    stages = json.loads(out.read_text())["stages"]
     assert stages["parity"] == failed
     assert stages["sweep"]["error"].startswith("the device does not come back: ")
 
