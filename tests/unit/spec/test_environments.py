@@ -3,6 +3,7 @@
 import re
 import tomllib
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -61,78 +62,57 @@ def test_points_there_and_back(tmp_path):
     } == {("phone", 0.421), ("phone", 0.524), ("turbo", 0.419)}
 
 
+def own(*given):
+    """Keys of a spec with an environment of these points."""
+    return {"operating_points": {"own": points(*given)}}
+
+
+HOT = own((0.9, None, 60.0))
+ONE = points((0.9,))
 REFUSED = {
-    "unknown key 'operating_points.own.0.temperature'": [{"vdd_volts": 0.9, "temperature": 300}],
-    "operating_points.own.0.vdd_volts": [{"share": 1.0}],
-    "operating_points.own.1.vdd_volts = 2.01: must be a voltage": points((0.9, 0.5), (2.01,)),
-    "operating_points.own.0.vdd_volts = 'low': must be a voltage": points(("low",)),
-    "operating_points.own.0.share = 1.5: must stay within 0 ... 1": points((0.9, 1.5)),
-    "operating_points.own.0.share = 'uniform(0.0, 0.4)': must be above 0": points(
-        (0.9, "uniform(0, 0.4)"), (0.5,)
-    ),
-    "operating_points.own: shares sum to 0.9, not to 1": points((0.9, 0.4), (0.5, 0.5)),
-    "operating_points.own: 2 points leave out their share": points((0.9,), (0.5,)),
-    "shares given may sum to 1.1, and leave nothing": points(
+    "unknown key 'operating_points.own.0.temperature'": {
+        "operating_points": {"own": [{"vdd_volts": 0.9, "temperature": 300}]}
+    },
+    "operating_points.own.0.vdd_volts": {"operating_points": {"own": [{"share": 1.0}]}},
+    "operating_points.own.1.vdd_volts = 2.01: must be a voltage": own((0.9, 0.5), (2.01,)),
+    "operating_points.own.0.vdd_volts = 'low': must be a voltage": own(("low",)),
+    "operating_points.own.0.share = 1.5: must stay within 0 ... 1": own((0.9, 1.5)),
+    "share = 'uniform(0.0, 0.4)': must be above 0": own((0.9, "uniform(0, 0.4)"), (0.5,)),
+    "operating_points.own: shares sum to 0.9, not to 1": own((0.9, 0.4), (0.5, 0.5)),
+    "operating_points.own: 2 points leave out their share": own((0.9,), (0.5,)),
+    "shares given may sum to 1.1, and leave nothing": own(
         (0.9, "uniform(0.2, 0.6)"), (0.7, 0.5), (0.5,)
     ),
-    "operating_points.own: where a share is a distribution, one point must leave": points(
+    "operating_points.own: where a share is a distribution, one point must leave": own(
         (0.9, "uniform(0.2, 0.4)"), (0.5, 0.7)
     ),
     "operating_points.own.0.temperature_offset_kelvin = 100: with life.temperature_kelvin and its "
-    "swing, the point is at 433.15 ... 473.15 K": points((0.9, None, 100)),
+    "swing, the point is at 433.15 ... 473.15 K": own((0.9, None, 100)),
+    "the point is at 400 ... 460 K": HOT | {"life": {"temperature_kelvin": "uniform(340, 400)"}},
+    "the point is at 435 ... 455 K": HOT
+    | {"life": {"temperature_kelvin": 380, "temperature_swing_kelvin": "uniform(-5, 15)"}},
+    "operating_points.dvfs: this is the name of a pre": {"operating_points": {"dvfs": ONE}},
+    "operating_points.my phone: a name is of": {"operating_points": {"my phone": ONE}},
+    "unknown 'phon'; choose from turbo, undervolted, dvfs, phone": {
+        "environments": ["phon"],
+        "operating_points": {"phone": ONE},
+    },
 }
 
 
 @each("message", REFUSED)
-def test_points_that_make_no_sense(message):
+def test_environments_that_make_no_sense(message):
     with pytest.raises(UserError) as caught:
-        SweepSpec.from_mapping({"operating_points": {"own": REFUSED[message]}}, "my.toml")
+        SweepSpec.from_mapping(REFUSED[message], "my.toml")
     assert str(caught.value).startswith("my.toml: ")
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-@each(
-    ("fields", "message"),
-    [
-        (
-            {"operating_points": {"dvfs": points((0.9,))}},
-            "operating_points.dvfs: this is the name of a pre",
-        ),
-        (
-            {"operating_points": {"my phone": points((0.9,))}},
-            "operating_points.my phone: a name is of",
-        ),
-        (
-            {"environments": ["phon"], "operating_points": {"phone": points((0.9,))}},
-            "unknown 'phon'; choose from turbo, undervolted, dvfs, phone",
-        ),
-        (
-            {
-                "operating_points": {"own": points((0.9, None, 60.0))},
-                "life": {"temperature_kelvin": "uniform(340, 400)"},
-            },
-            "the point is at 400 ... 460 K",
-        ),
-        (
-            {
-                "operating_points": {"own": points((0.9, None, 60.0))},
-                "life": {"temperature_kelvin": 380, "temperature_swing_kelvin": "uniform(-5, 15)"},
-            },
-            "the point is at 435 ... 455 K",
-        ),
-    ],
-)
-def test_names_and_temperatures_that_make_no_sense(fields, message):
-    with pytest.raises(UserError) as caught:
-        SweepSpec.from_mapping(fields)
-    assert message in str(caught.value)
-
-
 def test_the_key_of_old_is_refused_and_the_new_one_named():
     words = r"^my.toml: unknown key 'environment'; give the .* \[\[operating_points.NAME\]\]"
     with pytest.raises(UserError, match=words):
-        SweepSpec.from_mapping({"environment": {"phone": points((0.9,))}}, "my.toml")
+        SweepSpec.from_mapping({"environment": {"phone": ONE}}, "my.toml")
 
 
 def test_no_point_above_the_threshold_voltage():
@@ -154,19 +134,10 @@ def test_fault_tables_know_one_voltage():
 def test_an_environment_that_no_case_names_is_pointed_out(tmp_path):
     path = tmp_path / "phone.toml"
     path.write_text(PHONE)
-    small = [
-        "--instances",
-        "1",
-        "--technique",
-        "baseline",
-        "--kernel",
-        "MatrixTranspose",
-        "--generations",
-        "1",
-    ]
+    small = {"--instances": 1, "--technique": "baseline", "--kernel": "MatrixTranspose"}
     for name, notes in (("turbo", 1), ("phone", 0)):
-        out = ["--environment", name, "--out", str(tmp_path / f"{name}.h5")]
-        run = invoke("sweep", path, *small, *out, catch_exceptions=False)
+        given = small | {"--environment": name, "--out": tmp_path / f"{name}.h5"}
+        run = invoke("sweep", path, *chain(*given.items()), catch_exceptions=False)
         assert run.exit_code == 0
         assert run.stderr.count("note: operating_points.phone is given, but") == notes
 
@@ -198,31 +169,17 @@ def test_extremes_are_at_all_bounds():
     assert result == {(0.2, 0.58, 0.22), (0.2, 0.42, 0.38), (0.4, 0.38, 0.22), (0.4, 0.22, 0.38)}
 
 
-def test_no_instance_drifts_beyond_the_extremes():
-    distributions = InstanceDistributions(
-        Distribution.of("uniform(330, 380)"),
-        Distribution.of("uniform(0.28, 0.32)"),
-        time_fractions=SHARES,
-    )
-    conditions = Environment(
-        "phone",
-        tuple(
-            OperatingPoint(vdd, share, 355.0, hotter)
-            for vdd, share, hotter in zip(
-                (1.0, 0.5, 0.8), SHARES.middle, (30.0, 0.0, 5.0), strict=True
-            )
-        ),
-    )
-    bound = MODEL.largest_dvth(conditions, 10 * YEAR, distributions.extremes)
-    drawn = distributions.draw(1, np.arange(500))
-    shifts = MODEL.dvth_at(conditions, 1.0, 10 * YEAR, drawn.transistors)
-    assert shifts.shape == (500,)
-    assert shifts.max() <= bound
-    assert shifts.max() > 0.85 * bound
+def test_extremes_of_instances_are_at_all_bounds_together():
+    kelvin, volts = (330.0, 380.0), (0.28, 0.32)
+    laws = (Distribution.of("uniform(330, 380)"), Distribution.of("uniform(0.28, 0.32)"))
+    extremes = InstanceDistributions(*laws, time_fractions=SHARES).extremes
+    columns = extremes.vt0_volts, extremes.temperature_kelvin, *extremes.time_fractions.round(9)
+    shares = SHARES.extremes.T.round(9).tolist()
+    expected = {(vt0, hot, *of) for vt0 in volts for hot in kelvin for of in shares}
+    assert set(zip(*columns, strict=True)) == expected
+    constant = (Distribution.of(350.0), Distribution.of(0.3))
     with pytest.raises(UserError, match="shares of environment 'phone' differ"):
-        _ = replace(
-            distributions, temperature_kelvin=Distribution.of(350.0), vt0_volts=Distribution.of(0.3)
-        ).constants
+        _ = InstanceDistributions(*constant, time_fractions=SHARES).constants
 
 
 # ---- lives -------------------------------------------------------------------------------------

@@ -1,150 +1,46 @@
 """Every key of every spec takes the values at its bounds, and refuses by name those beyond."""
 
 import json
-import math
-from typing import NamedTuple
+from inspect import signature
+from pkgutil import resolve_name
 
+import numpy as np
 import pytest
+import typer.main
+from key_values import (
+    BESIDE,
+    BOOLEAN,
+    EXTENT,
+    NO_NUMBER,
+    OF_SWEEPS,
+    STOPPING,
+    Values,
+    choices,
+    down,
+    drawn,
+    integers,
+    name,
+    nested,
+    numbers,
+    several,
+)
 from tables import each
 
+from mcage.cli.app import COMMANDS, app
 from mcage.errors import UserError
-from mcage.geometry import PRESETS
+from mcage.functions import study_of
 from mcage.plain_text import shortened
+from mcage.results.header import header_class, studies
 from mcage.spec import SweepSpec
 from mcage.spec.keys import inner_section, keys_below
 from mcage.studies.gpu_both.spec import BothSpec
+from mcage.studies.gpu_gating.policies import POLICIES
 from mcage.studies.gpu_gating.spec import GatingSpec
 from mcage.studies.gpu_heterogeneity.spec import HeterogeneitySpec
 from mcage.studies.inject.spec import InjectSpec
+from mcage.studies.sweep.study import Sweep
 from mcage.studies.vmin.spec import VminSpec
 
-
-class Values(NamedTuple):
-    """Values of a key.
-
-    Parameters
-    ----------
-    taken, refused : tuple
-        Values.
-    wrong : tuple
-        Lists of which the first member is refused.
-    """
-
-    taken: tuple
-    refused: tuple
-    wrong: tuple = ()
-
-
-NO_NUMBER = ("7", "", True, math.nan, math.inf, -math.inf, [1], {})
-NO_NAME = ("", 3, True, [], {})
-ANY_NUMBER = Values((-1.5, 0), NO_NUMBER)
-BOOLEAN = Values((True, False), (0, 1, "true", [], {}, math.nan))
-
-
-def up(number):
-    return math.nextafter(number, math.inf)
-
-
-def down(number):
-    return math.nextafter(number, -math.inf)
-
-
-def integers(low, high):
-    return Values((low, high), (low - 1, high + 1, low + 0.5, *NO_NUMBER))
-
-
-def numbers(low, high, above=False, below=False, word=None):
-    """Between bounds, which are not among them if they must be exceeded; or a word."""
-    inside = (up(low) if above else low, down(high) if below else high)
-    beyond = (low if above else down(low), high if below else up(high))
-    return Values((*inside, *filter(None, [word])), (*beyond, *NO_NUMBER))
-
-
-def drawn(low, high, word=None):
-    """Numbers, or distributions between the bounds."""
-    of = numbers(low, high, word=word)
-    beyond = (f"uniform({low}, {up(high)})", f"uniform({down(low)}, {high})", "swing(3)")
-    return Values((*of.taken, f"uniform({low}, {high})"), of.refused + beyond)
-
-
-def choices(*names):
-    return Values(names, (names[0].upper(), f"{names[0]} ", *NO_NAME))
-
-
-def name(known="a name"):
-    return Values((known,), NO_NAME)
-
-
-def several(of, empty=False, most=None):
-    """Lists of these values, of which each may stand there once."""
-    no_list = ("text", 3, True, {}, *([] if empty else [[]]))
-    too_many = () if most is None else ([of.taken[0]] * (most + 1),)
-    taken = [[value] for value in of.taken] + ([[]] if empty else [])
-    return Values((*taken,), no_list + too_many, tuple([value] for value in of.refused))
-
-
-EXTENT = {"instances": integers(1, 10**9), "seed": integers(0, 2**63 - 1)}
-STOPPING = {
-    "stopping.rel_ci": numbers(0, 1, above=True, below=True),
-    "stopping.of": name(),
-}
-OF_SWEEPS = EXTENT | {
-    "techniques": several(name()),
-    "protections": several(name("none")),
-    "environments": several(name("dvfs")),
-    "scenarios": several(choices("common", "clustered", "dispersed", "measured")),
-    "vdd_volts": several(numbers(0, 2, above=True), empty=True),
-    "low_vdd": choices("working", "printed"),
-    "spread": BOOLEAN,
-    "preset": choices("papers", "valero-2019", "toca-diaz"),
-    "workload.kernels": several(name(), empty=True),
-    "workload.suite": choices("sdk-2011", "modern", "all"),
-    "workload.schedule": choices("interleaved", "sequential"),
-    "workload.mix_size": integers(1, 100),
-    "workload.periods": integers(1, 1000),
-    "workload.generations": integers(0, 10**6),
-    "workload.release": choices("wavefront", "work-group"),
-    "life.horizon_years": numbers(0.001, 100),
-    "life.epochs": integers(1, 1000),
-    "life.delay_guardband": numbers(0, 100, above=True),
-    "life.temperature_kelvin": drawn(200, 450),
-    "life.temperature_swing_kelvin": drawn(-250, 250),
-    "life.activity": drawn(0.001, 1),
-    "life.idle": choices("gated", "held"),
-    "life.spill_limit": numbers(0, 1),
-    "life.slowdown_limit": numbers(0, 100, word="none"),
-    "life.uncorrectable_blocks": integers(0, 1000),
-    "life.vmin_coefficient": numbers(0, 10),
-    "life.delay_path": name(),
-    "aging.model": name(),
-    "aging.vt0_volts": drawn(0, 1),
-    "aging.shift_factor": drawn(0, 10),
-    "aging.nbti_spread_mv": Values((0, 0.05, 50), (down(0), down(0.05), up(50), *NO_NUMBER)),
-    "aging.pbti": Values((0, 10, "a model"), (down(0), up(10), *NO_NUMBER[1:])),
-    "aging.vmin_model": name(),
-    "faults.mode": choices("varius", "table", "table-exact"),
-    "faults.cell": choices("6t", "8t"),
-    "faults.spread_blocks": BOOLEAN,
-    "faults.fit_per_mbit": numbers(0, 1e6),
-    "faults.slices_per_chip": integers(1, 10_000),
-    "faults.mu_volts": ANY_NUMBER,
-    "faults.sigma_die_volts": ANY_NUMBER,
-    "faults.sigma_systematic_volts": ANY_NUMBER,
-    "faults.sigma_random_volts": ANY_NUMBER,
-    "faults.phi": ANY_NUMBER,
-    "faults.arrays": Values(("none", "64x256"), ("64", "64x", *NO_NAME)),
-    "registers.geometry.preset": choices(*PRESETS),
-    "registers.geometry.entries": Values((64,), (64.5, *NO_NUMBER)),
-    "registers.geometry.components": Values((32,), (32.5, *NO_NUMBER)),
-    "registers.geometry.block_components": Values((8,), (8.5, *NO_NUMBER)),
-    "registers.delta_limit": Values((1, 2**31, "none"), (0, -64, 63, 65, 2**32, 64.0, *NO_NUMBER)),
-    "registers.lds_rows": integers(0, 1024),
-    "registers.overflow": choices("memory", "end"),
-    "registers.selector_offsets": Values((1, 256), (0, 3, 257, 512, 8.0, *NO_NUMBER)),
-    "costs.technology": choices("28nm", "32nm"),
-    "costs.vdd_scaling": choices("curve", "rows"),
-    **STOPPING,
-}
 OF_VMIN = {
     "vmin.ages_years": several(numbers(0, 100), most=100),
     "vmin.years": numbers(0, 100),
@@ -252,19 +148,7 @@ RULES_OF_THEIR_OWN = {
 }
 """Keys with texts and tables that other tests try."""
 
-BESIDE = {"stopping.of": {"rel_ci": 0.1}}
-"""Keys that must stand beside one."""
-
 KEYS = [(spec, key, values) for spec, table in SPECS.items() for key, values in table.items()]
-
-
-def nested(key, value):
-    """Fields of a spec in which one key has a value."""
-    *tables, last = key.split(".")
-    fields = {last: value} | BESIDE.get(key, {})
-    for table in reversed(tables):
-        fields = {table: fields}
-    return fields
 
 
 @each("spec", SPECS)
@@ -309,3 +193,85 @@ def test_a_section_is_a_table(spec, table):
         with pytest.raises(UserError) as refused:
             spec.from_mapping({table: value}, "my.toml")
         assert f"{table} = {value!r}" in str(refused.value)
+
+
+# How a spec, or the header of a file, becomes a study: the same way for all studies.
+
+
+def options_of(command):
+    made = typer.main.get_command(app)
+    for name in command.split():
+        made = made.commands[name]
+    return {option.opts[0] for option in made.params}
+
+
+VMIN = VminSpec(instances=1, techniques=["baseline"], workload={"kernels": ["DCT"]})
+SHORT = {"workload": {"kernels": ["MatrixTranspose"], "periods": 1, "generations": 1}}
+OF_GPUS = {
+    "sensors": {"interval_days": 365.0, "noise_mv": 2.0},
+    "policies": list(POLICIES),
+    "workload": {"job_days": 40.0, "utilisation": 0.7},
+    "life": {"spare_sms": 1},
+}
+STUDIES = {
+    "sweep": SweepSpec(spread=True, techniques=["rrcd"], **SHORT, life={"epochs": 2}),
+    "vmin": VminSpec(techniques=["rc+rar"], **SHORT),
+    "gpu-gating": GatingSpec(**OF_GPUS),
+    "gpu-heterogeneity": HeterogeneitySpec(
+        readings=["activity", "thermal"], proposal={"power": "normal(1, 0.1)", "delay": 1.05}
+    ),
+    "gpu-both": BothSpec(
+        gating=OF_GPUS | {"policies": ["most-slack"]},
+        sweep=SHORT | {"techniques": ["rrcd"], "environments": ["dvfs"]},
+        slices_per_sm=1,
+    ),
+}
+"""A spec of each study that needs no compiler; instances differ by all that they may."""
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_an_instance_depends_on_nothing_but_spec_seed_and_number(name):
+    """Also as a process makes it, which knows what the header of a file has."""
+    study = study_of(STUDIES[name].model_copy(update={"instances": 4}))
+    whole, again = study.compute(0, 4), resolve_name(study.maker)(study.header)
+    assert study.header.difference(again.header) is None
+    for variable in study.header.variables:
+        if variable.per_instance:
+            axis = variable.instance_axis
+            for first, last in ((0, 3), (3, 4)):
+                part = again.compute(first, last)[variable.name]
+                expected = whole[variable.name].take(range(first, last), axis)
+                np.testing.assert_array_equal(part, expected, err_msg=variable.name)
+
+
+def test_a_process_makes_the_same_study_of_header_and_maker():
+    original = study_of(VMIN, "numpy")
+    again = resolve_name(original.maker)(original.header)
+    assert again.header.engine == "numpy"
+    assert (again.batch, again.threads) == (original.batch, original.threads)
+
+
+def test_devices_are_heard_by_every_study_that_has_an_engine():
+    with pytest.raises(UserError, match="--devices is for the engine 'cuda', not for 'numpy'"):
+        study_of(VMIN, "numpy", (0,))
+
+
+@pytest.mark.parametrize(
+    ("engine", "devices", "message"),
+    [("cuda", None, "engine = 'cuda'"), ("numpy", (0, 1), r"devices = \[0, 1\]")],
+)
+def test_a_study_without_an_engine_takes_none(engine, devices, message):
+    assert study_of(GatingSpec(instances=1), "numpy").header.engine == "numpy"
+    with pytest.raises(UserError, match=f"{message}: this study has no engine; leave it out"):
+        study_of(GatingSpec(instances=1), engine, devices)
+
+
+@pytest.mark.parametrize(  # tests register studies of their own
+    "command", [name for study in studies() if (name := study.replace("-", " ")) in COMMANDS]
+)
+def test_only_commands_of_studies_with_an_engine_offer_its_options(command):
+    header = header_class(command.replace(" ", "-"))
+    study = Sweep if command == "sweep" else resolve_name(header.maker)
+    flags = options_of(command)
+    assert ("--engine" in flags) == ("engine" in signature(study).parameters)
+    assert "--devices" not in flags or "--engine" in flags
