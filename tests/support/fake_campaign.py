@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+import mcage
 from mcage.campaign.run import run_campaign
 from mcage.campaign.shards import write_shard
 from mcage.campaign.study import Study
@@ -165,6 +166,20 @@ def write(path, sizes=(INSTANCES,), places=(0, 1, 2), change=dict, **fields) -> 
     )
     write_results(path, header, pieces)
     return header
+
+
+def opened(instances=INSTANCES, **fields):
+    """A fixture of a module: results of the fake campaign, which its tests leave as they are."""
+    import pytest  # which processes that compute have no use for
+
+    @pytest.fixture(scope="module")
+    def results(tmp_path_factory):
+        path = tmp_path_factory.mktemp("results") / "r.h5"
+        write(path, (instances,), **fields)
+        with mcage.open_results(path) as results:
+            yield results
+
+    return results
 
 
 def write_shards(folder: Path, header: SweepHeader, *ranges: range) -> list[Path]:

@@ -32,9 +32,8 @@ class ScalarOp(NamedTuple):
 SCALAR: dict[str, ScalarOp] = {}
 
 
-def op(names: str, dst: str, src: str, compute: Callable[..., Result]) -> None:
-    """An instruction, which may have several names."""
-    SCALAR.update(dict.fromkeys(names.split(), ScalarOp(dst, tuple(src.split()), compute)))
+def op(name: str, dst: str, src: str, compute: Callable[..., Result]) -> None:
+    SCALAR[name] = ScalarOp(dst, tuple(src.split()), compute)
 
 
 def nonzero(function: Callable[..., int], bits: int) -> Callable[..., tuple[int, int]]:
@@ -153,11 +152,14 @@ def _bits() -> None:
         op(f"s_bitset1_{b}", b, "dst u32", lambda d, n, m=bits - 1: d | 1 << (n & m))
         op(f"s_bitcmp0_{b}", "", f"{b} u32", lambda a, n, m=bits - 1: 1 - (a >> (n & m) & 1))
         op(f"s_bitcmp1_{b}", "", f"{b} u32", lambda a, n, m=bits - 1: a >> (n & m) & 1)
-        op(f"s_ff1_i32_{b} s_ctz_i32_{b}", "i32", b, trailing)
+        for name in (f"s_ff1_i32_{b}", f"s_ctz_i32_{b}"):
+            op(name, "i32", b, trailing)
         op(f"s_ff0_i32_{b}", "i32", b, lambda a, ones=ones: trailing(a ^ ones))
-        op(f"s_flbit_i32_{b} s_clz_i32_{u}", "i32", b, lambda a, n=bits: leading(a, n))
-        names = "s_flbit_i32 s_cls_i32" if bits == 32 else "s_flbit_i32_i64 s_cls_i32_i64"
-        op(names, "i32", i, lambda a, n=bits: leading(a ^ -1 if a < 0 else a, n))
+        for name in (f"s_flbit_i32_{b}", f"s_clz_i32_{u}"):
+            op(name, "i32", b, lambda a, n=bits: leading(a, n))
+        names = ("s_flbit_i32", "s_cls_i32") if bits == 32 else ("s_flbit_i32_i64", "s_cls_i32_i64")
+        for name in names:
+            op(name, "i32", i, lambda a, n=bits: leading(a ^ -1 if a < 0 else a, n))
     op("s_sext_i32_i8", "i32", "b32", lambda a: signed(a, 8))
     op("s_sext_i32_i16", "i32", "b32", lambda a: signed(a, 16))
     op("s_pack_ll_b32_b16", "b32", "b32 b32", lambda a, b: a & 0xFFFF | (b & 0xFFFF) << 16)

@@ -27,10 +27,8 @@ class Op(NamedTuple):
 OPS: dict[str, Op] = {}
 
 
-def op(names: str, dst: str, src: str, compute: Callable[..., object], **more: bool) -> None:
-    """An instruction, which may have several names."""
-    of = Op(tuple(dst.split()), tuple(src.split()), compute, **more)
-    OPS.update(dict.fromkeys(names.split(), of))
+def op(name: str, dst: str, src: str, compute: Callable[..., object], **more: bool) -> None:
+    OPS[name] = Op(tuple(dst.split()), tuple(src.split()), compute, **more)
 
 
 def alias(name: str, old: str) -> None:
@@ -178,29 +176,40 @@ def legacy(function: Callable[..., int]) -> Callable[..., int]:
     return compute
 
 
-for _rules in ("legacy", "dx9_zero"):
-    op(f"v_mul_{_rules}_f32", "f32", "f32 f32", legacy(floats.multiply))
-    op(f"v_fma_{_rules}_f32", "f32", "f32 f32 f32", legacy(floats.fma))
-    op(f"v_fmac_{_rules}_f32", "f32", "f32 f32", legacy(floats.fma), accumulate=True)
+for _name in ("v_mul_legacy_f32", "v_mul_dx9_zero_f32"):
+    op(_name, "f32", "f32 f32", legacy(floats.multiply))
+for _name in ("v_fma_legacy_f32", "v_fma_dx9_zero_f32"):
+    op(_name, "f32", "f32 f32 f32", legacy(floats.fma))
+for _name in ("v_fmac_legacy_f32", "v_fmac_dx9_zero_f32"):
+    op(_name, "f32", "f32 f32", legacy(floats.fma), accumulate=True)
 
 
 # Integers.
 def _integers() -> None:
-    for t in ("u32", "i32", "i16", "u16"):
-        op(f"v_add_{t} v_add_nc_{t}", t, f"{t} {t}", lambda a, b: a + b)
-        op(f"v_sub_{t} v_sub_nc_{t}", t, f"{t} {t}", lambda a, b: a - b)
-        if t[0] == "u":
-            op(f"v_subrev_{t} v_subrev_nc_{t}", t, f"{t} {t}", lambda a, b: b - a)
+    add, sub = (lambda a, b: a + b), (lambda a, b: a - b)
+    reverse = lambda a, b: b - a  # noqa: E731
+    for name in ("v_add_u32", "v_add_nc_u32"):
+        op(name, "u32", "u32 u32", add)
+    for name in ("v_sub_u32", "v_sub_nc_u32"):
+        op(name, "u32", "u32 u32", sub)
+    for name in ("v_subrev_u32", "v_subrev_nc_u32"):
+        op(name, "u32", "u32 u32", reverse)
+    for t in ("i32", "i16", "u16"):
+        for nc in ("", "nc_"):
+            op(f"v_add_{nc}{t}", t, f"{t} {t}", add)
+            op(f"v_sub_{nc}{t}", t, f"{t} {t}", sub)
+    op("v_subrev_u16", "u16", "u16 u16", reverse)
 
     op("v_add_co_u32", "u32 mask", "u32 u32", lambda a, b: (a + b, a + b >> 32))
     op("v_sub_co_u32", "u32 mask", "u32 u32", lambda a, b: (a - b, int(b > a)))
     op("v_subrev_co_u32", "u32 mask", "u32 u32", lambda a, b: (b - a, int(a > b)))
-    for names, function in (
-        ("v_addc_co_u32 v_add_co_ci_u32", lambda a, b, c: (a + b + c, a + b + c >> 32)),
-        ("v_subb_co_u32 v_sub_co_ci_u32", lambda a, b, c: (a - b - c, int(b + c > a))),
-        ("v_subbrev_co_u32 v_subrev_co_ci_u32", lambda a, b, c: (b - a - c, int(a + c > b))),
+    for old, new, function in (
+        ("v_addc_co_u32", "v_add_co_ci_u32", lambda a, b, c: (a + b + c, a + b + c >> 32)),
+        ("v_subb_co_u32", "v_sub_co_ci_u32", lambda a, b, c: (a - b - c, int(b + c > a))),
+        ("v_subbrev_co_u32", "v_subrev_co_ci_u32", lambda a, b, c: (b - a - c, int(a + c > b))),
     ):
-        op(names, "u32 mask", "u32 u32 mask", function)
+        op(old, "u32 mask", "u32 u32 mask", function)
+        alias(new, old)
 
     for t in ("i32", "u32", "i16", "u16"):
         op(f"v_min_{t}", t, f"{t} {t}", min)
@@ -273,10 +282,12 @@ def _integers() -> None:
 
     clz = lambda a: 32 - a.bit_length() if a else -1  # noqa: E731
     ctz = lambda a: (a & -a).bit_length() - 1 if a else -1  # noqa: E731
-    op("v_ffbh_u32 v_clz_i32_u32", "i32", "u32", clz)
-    op("v_ffbl_b32 v_ctz_i32_b32", "i32", "b32", ctz)
-    # The leading bits that equal the sign.
-    op("v_ffbh_i32 v_cls_i32", "i32", "i32", lambda a: clz(a ^ -1 if a < 0 else a))
+    for name in ("v_ffbh_u32", "v_clz_i32_u32"):
+        op(name, "i32", "u32", clz)
+    for name in ("v_ffbl_b32", "v_ctz_i32_b32"):
+        op(name, "i32", "b32", ctz)
+    for name in ("v_ffbh_i32", "v_cls_i32"):  # the leading bits that equal the sign
+        op(name, "i32", "i32", lambda a: clz(a ^ -1 if a < 0 else a))
 
     op("v_alignbit_b32", "b32", "b32 b32 b32", lambda a, b, c: (a << 32 | b) >> (c & 31))
     op("v_alignbyte_b32", "b32", "b32 b32 b32", lambda a, b, c: (a << 32 | b) >> 8 * (c & 3))
@@ -392,8 +403,10 @@ def _conversions() -> None:
         whole = floats.round_to_integral(a, F32, math.floor)
         return floats.to_integer(whole, F32, *LIMITS["i32"])
 
-    op("v_cvt_rpi_i32_f32 v_cvt_nearest_i32_f32", "i32", "f32", near)
-    op("v_cvt_flr_i32_f32 v_cvt_floor_i32_f32", "i32", "f32", down)
+    for name in ("v_cvt_rpi_i32_f32", "v_cvt_nearest_i32_f32"):
+        op(name, "i32", "f32", near)
+    for name in ("v_cvt_flr_i32_f32", "v_cvt_floor_i32_f32"):
+        op(name, "i32", "f32", down)
     op(
         "v_cvt_off_f32_i4",
         "f32",
@@ -408,13 +421,13 @@ def _conversions() -> None:
             lambda a, i=i: floats.encode(Fraction(a >> 8 * i & 0xFF), F32),
         )
     half = between(F32, F16, "zero")
-    names = "v_cvt_pkrtz_f16_f32 v_cvt_pk_rtz_f16_f32"
-    op(names, "b32", "f32 f32", lambda a, b: pair(half(a), half(b)))
+    for name in ("v_cvt_pkrtz_f16_f32", "v_cvt_pk_rtz_f16_f32"):
+        op(name, "b32", "f32 f32", lambda a, b: pair(half(a), half(b)))
     for t, f in (("f32", F32), ("f16", F16)):
         snorm, unorm = normalized(f, 32767, -32767), normalized(f, 65535, 0)
         for kind, function in (("i16", snorm), ("u16", unorm)):
-            names = f"v_cvt_pknorm_{kind}_{t} v_cvt_pk_norm_{kind}_{t}"
-            op(names, "b32", f"{t} {t}", lambda a, b, g=function: pair(g(a), g(b)))
+            for name in (f"v_cvt_pknorm_{kind}_{t}", f"v_cvt_pk_norm_{kind}_{t}"):
+                op(name, "b32", f"{t} {t}", lambda a, b, g=function: pair(g(a), g(b)))
             if t == "f16":
                 op(f"v_cvt_norm_{kind}_f16", kind, "f16", function)
     for kind in ("i16", "u16"):

@@ -1,15 +1,17 @@
 """Figures from a dataset: whole, as in a report, and in axes of a user."""
 
+import re
 import sys
+from itertools import product
 
-import fake_campaign
 import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from fake_campaign import write
+from fake_campaign import case, opened, write
 from gpu_cases import gating
 from matplotlib.collections import PolyCollection
+from places import ROOT
 from tables import each
 
 import mcage
@@ -21,13 +23,7 @@ from mcage.report.presentation import sheet_of
 from mcage.results.reader import read_header
 from mcage.stats.survival import CaseLives
 
-
-@pytest.fixture(scope="module")
-def results(tmp_path_factory):
-    path = tmp_path_factory.mktemp("results") / "r.h5"
-    write(path, (60,))
-    with mcage.open_results(path) as results:
-        yield results
+results = opened(60)
 
 
 @pytest.fixture(autouse=True)
@@ -125,13 +121,8 @@ def test_labels_are_what_people_read(results):
             results.mcage.plot_pareto(labels=labels)
 
 
-@pytest.fixture(scope="module")
-def of_voltages(tmp_path_factory):
-    cases = [("rrcd", 0.9), ("baseline", 1.0), ("rrcd", 1.0)]
-    path = tmp_path_factory.mktemp("voltages") / "r.h5"
-    write(path, (60,), cases=tuple(fake_campaign.case(of, volts=(v,)) for of, v in cases))
-    with mcage.open_results(path) as results:
-        yield results
+VOLTAGES = [("rrcd", 0.9), ("baseline", 1.0), ("rrcd", 1.0)]
+of_voltages = opened(60, cases=tuple(case(of, volts=(volts,)) for of, volts in VOLTAGES))
 
 
 def test_measures_against_an_axis_have_a_curve_for_each_point_on_the_others(of_voltages, axes):
@@ -260,3 +251,30 @@ def test_sizes_of_text_follow_the_font_size_of_the_user(results):
     for words in ("age (years)", "at risk:", "rrcd", "turbo common 1 V"):
         assert large[words] == pytest.approx(2 * usual[words])
     assert usual["age (years)"] == 7
+
+
+# The examples of the page on results in Python run, one after the other, as they stand.
+
+FEW = 40
+CASES = tuple(product(("baseline", "rrcd", "rrcd+rc+rar"), ("turbo", "dvfs")))
+
+
+def test_the_examples_of_the_page_run(tmp_path, monkeypatch):
+    text = (ROOT / "docs/analysis.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 7
+    monkeypatch.chdir(tmp_path)
+    volts = {"turbo": (1.0,), "dvfs": (0.8, 0.419)}
+    cases = tuple(case(technique, of, volts=volts[of]) for technique, of in CASES)
+    for name in ("results.h5", "other.h5"):
+        write(tmp_path / name, (FEW,), [1, 2] * 3, cases=cases)
+    names = {}
+    for code in blocks:
+        exec(compile(code, "analysis.md", "exec"), names)
+    assert names["low"].sizes["case"] == 1
+    assert names["several"].sizes["case"] == 2
+    assert names["life"].dims == ("technique", "instance")
+    assert names["changed"]["difference"].tolist() == pytest.approx([0] * 7)
+    assert b"/Type3" not in (tmp_path / "survival.pdf").read_bytes(), "fonts that journals refuse"
+    assert names["lives"].shape[0] == len(CASES) * FEW
+    names["results"].close()

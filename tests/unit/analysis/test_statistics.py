@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray
-from fake_campaign import HORIZON_YEARS, campaign, compute, write
+from fake_campaign import HORIZON_YEARS, campaign, compute, opened, write
 from gpu_cases import gating
 from tables import each
 
@@ -23,28 +23,10 @@ INSTANCES = 120
 LABELS = [case["case"] for case in campaign().cases]
 
 
-@pytest.fixture(scope="module")
-def path(tmp_path_factory):
-    path = tmp_path_factory.mktemp("results") / "r.h5"
-    write(path, (INSTANCES,))
-    return path
+results = opened(INSTANCES)
 
 
-@pytest.fixture(scope="module")
-def results(path):
-    with mcage.open_results(path) as results:
-        yield results
-
-
-@pytest.fixture(scope="module")
-def of_gpus(tmp_path_factory):
-    path = tmp_path_factory.mktemp("gpus") / "g.h5"
-    run_campaign(gating(instances=6, policies=["default", "round-robin"]).study, path)
-    with mcage.open_results(path) as results:
-        yield results
-
-
-def test_failure_rates_are_those_of_mcage_show(results, path):
+def test_failure_rates_are_those_of_mcage_show(results):
     frame = results.mcage.rate_at([1, HORIZON_YEARS])
     shown = [rate for case in summarize_rates(results, [1, HORIZON_YEARS]) for rate in case.rates]
     assert list(frame["case"]) == [label for label in LABELS for _ in range(2)]
@@ -65,10 +47,10 @@ def lives(case):
     return years, years < HORIZON_YEARS
 
 
-def test_the_summary_has_the_keys_and_numbers_of_csv(results, path, tmp_path):
+def test_the_summary_has_the_keys_and_numbers_of_csv(results, tmp_path):
     frame = results.mcage.summary()
     assert frame["case"].tolist() == LABELS
-    table = tmp_path / "table.csv"
+    path, table = results.encoding["source"], tmp_path / "table.csv"
     table.write_text(csv_of(table_of(SweepPresentation(SweepHeader).summarize_file(path))))
     pd.testing.assert_frame_equal(frame, pd.read_csv(table))
 
@@ -93,7 +75,7 @@ def test_survival_is_that_of_lifelines(results):
 
 def test_ages_means_and_causes_are_those_of_the_statistics(results):
     b10, median, rmst = results.mcage.b10(), results.mcage.life_quantile(), results.mcage.rmst(4)
-    causes = results.mcage.causes([1, 5])
+    causes, summary = results.mcage.causes([1, 5]), results.mcage.summary().set_index("case")
     for place, label in enumerate(LABELS):
         years, died = lives(place)
         for frame, name, expected in (
@@ -109,6 +91,8 @@ def test_ages_means_and_causes_are_those_of_the_statistics(results):
         curve = cumulative_incidence(years, died, died, np.array([1.0, 5.0]))
         assert np.array_equal(delay["share"], curve.share)
         assert np.array_equal(delay["share_upper"], curve.upper)
+        whole, said = mean(years, within=(0.0, HORIZON_YEARS)), summary.loc[label]
+        assert [said["rmst_years_lower"], said["rmst_years_upper"]] == [whole.lower, whole.upper]
     shares = causes.groupby(["case", "age_years"])["share"].sum()
     assert np.allclose(shares, 1)
 
@@ -179,40 +163,21 @@ def test_copies_of_results_are_analysed(results, tmp_path):
 # ---- whole GPUs --------------------------------------------------------------------------------
 
 
-def test_lives_of_gpus_are_told_by_policy(of_gpus):
-    summary = of_gpus.mcage.summary()
-    assert summary["policy"].tolist() == ["default", "round-robin"]
-    years, died = of_gpus["life_years"].values, of_gpus["end_cause"].values != 0
-    median = of_gpus.mcage.life_quantile()
-    for place, policy in enumerate(summary["policy"]):
-        expected = life_quantile(years[place], died[place])
-        assert median["life_years"][place] == summary["median_life_years"][place] == expected.value
-        assert of_gpus.mcage.case(policy)["policy"].item() == policy
-    assert set(of_gpus.mcage.causes()["cause"]) == {"delay", "alive"}
-    assert of_gpus.mcage.survival()["age_years"].max() == 10
-    assert of_gpus.sel(policy="default").mcage.rmst()["policy"].tolist() == ["default"]
-    with pytest.raises(mcage.UserError, match="these results have none"):
-        of_gpus.mcage.cube()
-
-
-def test_no_mean_life_is_certain_or_beyond_the_horizon(results):
-    """Wherever one is said: none of these slices dies, or all but one, or one in sixty."""
-    died = np.zeros((len(LABELS), INSTANCES), np.int8)
-    died[1, 1:], died[2, :2] = 1, 1
-    years = np.where(died, 0.5, HORIZON_YEARS).astype(results["life_years"].dtype)
-    few = results.assign(
-        life_years=(results["life_years"].dims, years),
-        end_cause=(results["end_cause"].dims, died.astype(results["end_cause"].dtype)),
-    )
-    said = [few.mcage.summary(), few.mcage.rmst(), few.mcage.rmst(4)]
-    for frame, last in zip(said, (HORIZON_YEARS, HORIZON_YEARS, 4), strict=True):
-        lower, value, upper = (
-            frame[f"rmst_years{bound}"].to_numpy() for bound in ("_lower", "", "_upper")
-        )
-        assert (lower >= 0).all()
-        assert (upper <= last).all()
-        assert (upper - lower > 0.01).all()
-        assert (value - lower)[2] > 1.5 * (upper - value)[2]
-    paired = few.mcage.paired(LABELS[0], LABELS[2]).set_index("quantity").loc["rmst_years"]
-    assert paired["difference_lower"] < 0 < paired["difference"] < paired["difference_upper"]
-    assert paired["difference_upper"] - paired["difference"] > 1.5 * paired["difference"] / 2
+def test_lives_of_gpus_are_told_by_policy(tmp_path):
+    study = gating(instances=6, policies=["default", "round-robin"]).study
+    with mcage.open_results(run_campaign(study, tmp_path / "g.h5")) as of_gpus:
+        summary = of_gpus.mcage.summary()
+        assert summary["policy"].tolist() == ["default", "round-robin"]
+        years, died = of_gpus["life_years"].values, of_gpus["end_cause"].values != 0
+        median = of_gpus.mcage.life_quantile()
+        for place, policy in enumerate(summary["policy"]):
+            expected = life_quantile(years[place], died[place])
+            assert (
+                median["life_years"][place] == summary["median_life_years"][place] == expected.value
+            )
+            assert of_gpus.mcage.case(policy)["policy"].item() == policy
+        assert set(of_gpus.mcage.causes()["cause"]) == {"delay", "alive"}
+        assert of_gpus.mcage.survival()["age_years"].max() == 10
+        assert of_gpus.sel(policy="default").mcage.rmst()["policy"].tolist() == ["default"]
+        with pytest.raises(mcage.UserError, match="these results have none"):
+            of_gpus.mcage.cube()

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from fake_campaign import HORIZON_YEARS, campaign, compute, write
+from fake_campaign import HORIZON_YEARS, campaign, compute, opened, write
 from scipy.stats import binom, poisson
 from tables import each
 
@@ -232,12 +232,7 @@ def ages_of_words(cases, instances, seed=5, scale=12.0):
     return np.where(ages < HORIZON_YEARS, ages, np.nan)
 
 
-@pytest.fixture(scope="module")
-def results(tmp_path_factory):
-    path = tmp_path_factory.mktemp("results") / "r.h5"
-    write(path, (240,))
-    with mcage.open_results(path) as results:
-        yield results
+results = opened(240)
 
 
 def of_sms(years, dead, words):

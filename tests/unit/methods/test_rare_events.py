@@ -1,14 +1,21 @@
 """Lives drawn from other distributions: their densities, and that weights bring back the plain."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
+from one_case import engine, spec_of
 from scipy.stats import norm
+from tables import each
 
+import mcage
 from mcage.aging.sampling import InstanceDistributions, TimeFractionDistributions
 from mcage.distributions import Distribution
-from mcage.methods.rare_events.case import estimate
+from mcage.errors import UserError
+from mcage.lifetime import EndCause
+from mcage.methods.rare_events import estimator
+from mcage.methods.rare_events.case import estimate, rare_case
 from mcage.methods.rare_events.proposals import (
     LEAST_DEVIATION,
     PLAIN_KERNELS,
@@ -17,6 +24,7 @@ from mcage.methods.rare_events.proposals import (
     ranks_of,
 )
 from mcage.spec.workload_mix import draw_mixes
+from mcage.variation.fault_models import fault_model
 
 SIGMAS = 4.5
 """Standard errors that a mean may be off: one false alarm in 150,000 for each."""
@@ -198,19 +206,93 @@ def test_no_failure_leaves_an_upper_bound():
     assert "no sample failed" in result.warnings[0]
 
 
-def test_few_failures_are_warned_of():
-    result = estimate(np.ones(400), np.arange(400) < 5, 0.1)
-    assert "5 effective samples" in result.warnings[0]
-    assert "20%" in result.warnings[1]
+@each(
+    ("weights", "failures", "share", "warnings"),
+    [
+        (np.ones(400), 5, 0.1, ["5 effective samples", "20%"]),
+        (np.append(400.0, np.ones(3999)), 2000, 0.001, ["one sample makes up 17%"]),
+        (np.tile([0.4, 0.6], 500), 500, 0.1, ["mean weight is 0.5"]),
+    ],
+)
+def test_estimates_that_say_little_warn(weights, failures, share, warnings):
+    said = estimate(weights, np.arange(len(weights)) < failures, share).warnings
+    assert all(any(words in warning for warning in said) for words in warnings), said
 
 
-def test_a_heavy_failure_is_warned_of():
-    weights = np.ones(4000)
-    weights[0] = 400.0
-    result = estimate(weights, np.arange(4000) < 2000, 0.001)
-    assert any("one sample makes up 17%" in warning for warning in result.warnings)
+# The Vdd of a probability: the root of estimates, and what is refused.
+
+SLICES = 600
+SPEC = spec_of(scenario_name="dispersed", vdd_volts=None)
 
 
-def test_missing_weight_is_warned_of():
-    result = estimate(np.tile([0.4, 0.6], 500), np.arange(1000) < 500, 0.1)
-    assert "mean weight is 0.5" in result.warnings[0]
+@cache
+def found(probability):
+    """The Vdd of a probability of being dead on arrival."""
+    return mcage.vdd_for_probability(SPEC, probability, 0.0, SLICES, engine=engine())
+
+
+def at(volts, seed=7):
+    spec = spec_of(scenario_name="dispersed", vdd_volts=volts, seed=seed)
+    return mcage.failure_probability(spec, 0.0, SLICES, engine=engine())
+
+
+@pytest.mark.parametrize("probability", [1e-3, pytest.param(1e-6, marks=pytest.mark.slow)])
+def test_an_estimate_at_the_vdd_holds_the_probability(probability):
+    vdd = found(probability).vdd_volts
+    assert vdd.lower < vdd.value < vdd.upper < vdd.lower + 0.006
+    near = at(vdd.value, seed=8)
+    assert near.probability == pytest.approx(probability, rel=6 * near.relative_error)
+    assert at(vdd.value - 0.01, seed=8).lower > probability > at(vdd.value + 0.01, seed=8).upper
+
+
+def test_the_last_estimate_is_the_one_at_that_vdd():
+    volts, last = found(1e-3).tried[-1]
+    assert last == at(volts)
+    assert {by.instances for _, by in found(1e-3).tried[:-1]} == {SLICES // 4}
+    assert found(1e-3).score_per_volt < 0
+
+
+@pytest.mark.slow
+def test_a_rarer_death_takes_a_higher_vdd():
+    assert found(1e-6).vdd_volts.lower > found(1e-3).vdd_volts.upper
+
+
+@pytest.mark.parametrize(
+    ("spec", "probability", "slices", "message"),
+    [
+        (SPEC, 0.0, SLICES, "probability = 0, expected"),
+        (SPEC, 0.5, SLICES, "probability = 0.5, expected"),
+        (SPEC, float("nan"), SLICES, "probability = nan"),
+        (spec_of(vdd_volts=0.5), 1e-3, SLICES, r"vdd_volts = 0.5: .* give one of both"),
+        (spec_of(environments=["turbo"], vdd_volts=None), 1e-3, 8, "'turbo' has fixed voltages"),
+        (SPEC, 1e-3, 7, "instances = 7, expected 8 or more"),
+    ],
+)
+def test_refusals(spec, probability, slices, message):
+    with pytest.raises(UserError, match=message):
+        mcage.vdd_for_probability(spec, probability, 0.0, slices, engine=engine())
+
+
+def test_a_probability_that_no_vdd_brings_about_is_refused(monkeypatch):
+    never = mcage.failure_probability(spec_of(vdd_volts=0.5), 0.0, 8, engine=engine())
+    late = replace(never, probability=0.01, lower=0.009, upper=0.011)
+    monkeypatch.setattr(estimator, "estimate_case", lambda *_: late)
+    with pytest.raises(UserError, match=r"no Vdd found at which 0.001 .* 0.01 at "):
+        mcage.vdd_for_probability(SPEC, 1e-3, 0.0, 8, engine=engine())
+
+
+def test_rare_deaths_include_those_beyond_the_limit():
+    """The same slices: those that die without a limit, and those that spill too much."""
+    instances, causes = np.arange(24), []
+    for limit in ({}, {"spill_limit": 0.1}):
+        life = {"epochs": 3, "slowdown_limit": "none"} | limit
+        spec = spec_of(
+            "rrcd", vdd_volts=0.419, life=life, registers={"lds_rows": 64, "overflow": "end"}
+        )
+        case = rare_case(spec, 0.0, engine())
+        cells = fault_model("common", "varius").sample(3, instances, case.floor_volts)
+        causes.append(case.cause(case.lives.draw(3, instances), cells, case.luck(3, instances)))
+    free, limited = causes
+    assert set(free) == {EndCause.CENSORED, EndCause.NO_HOME}
+    assert (limited[free == EndCause.NO_HOME] == EndCause.NO_HOME).all(), "dead on arrival"
+    assert (limited[free == EndCause.CENSORED] == EndCause.SPILL_LIMIT).any()

@@ -337,9 +337,11 @@ def test_measures_against_the_voltage(of_voltages, drawn):
     assert (cloud.x[cloud.marks], cloud.sizes[0]) == (pytest.approx([30.0]), 1.0)
 
 
-@pytest.fixture
-def of_unknown_energy(tmp_path):
-    """Two scenarios at two voltages: dead on arrival, and of an energy that nobody knows."""
+def test_what_is_not_known_of_a_curve_is_said(tmp_path):
+    """Two scenarios at two voltages: dead on arrival, and of an energy that nobody knows.
+
+    Of slices that are all dead on arrival, the saving of 0 is known nevertheless.
+    """
     cases = tuple(
         fake_campaign.case("rrcd", "dvfs", scenario, (volts,))
         for scenario in ("clustered", "common")
@@ -353,14 +355,8 @@ def of_unknown_energy(tmp_path):
         return arrays
 
     header = fake_campaign.campaign(cases=cases)
-    run_campaign(Study(header, compute), tmp_path / "r.h5", 50)
-    return tmp_path / "r.h5"
-
-
-def test_what_is_not_known_of_a_curve_is_said(of_unknown_energy):
-    """Of slices that are all dead on arrival, the saving of 0 is known nevertheless."""
-    with open_results(of_unknown_energy) as opened:
-        figures = figures_of(read_header(of_unknown_energy), opened, x="vdd_volts")
+    with open_results(run_campaign(Study(header, compute), tmp_path / "r.h5", 50)) as opened:
+        figures = figures_of(header, opened, x="vdd_volts")
         pages = [figure for figure in figures if figure.name.startswith("vdd")]
     panels = {panel.y_label: panel for page in pages for panel in page.panels}
     clustered, common = panels["energy saving of all slices (%)"].series

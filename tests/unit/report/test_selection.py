@@ -194,12 +194,15 @@ def spec_of(suite="modern", clang="clang 19", **kernels):
     return "\n".join(["[workload]", f'suite = "{suite}"', "[programs]", *programs])
 
 
+A, A_AND_B = spec_of(A=ZEROS), spec_of(A=ZEROS, B=ZEROS)
+
+
 @each(
     ("first", "second", "words"),
     [
-        (spec_of(A=ZEROS), spec_of(A=ZEROS), []),
+        (A, A, []),
         (
-            spec_of(A=ZEROS, B=ZEROS),
+            A_AND_B,
             spec_of(A="1" * 32, B=LATE),
             [
                 "workload.kernels: A (000000000000, 111111111111)",
@@ -207,15 +210,11 @@ def spec_of(suite="modern", clang="clang 19", **kernels):
             ],
         ),
         # A kernel that one spec has alone: its suite has changed, or another suite was asked for.
-        (
-            spec_of(A=ZEROS),
-            spec_of(A=ZEROS, B=ZEROS),
-            ["workload.kernels: B (not given, 000000000000)"],
-        ),
-        (spec_of(A=ZEROS), spec_of("old", B=ZEROS), ["workload.suite ('modern', 'old')"]),
+        (A, A_AND_B, ["workload.kernels: B (not given, 000000000000)"]),
+        (A, spec_of("old", B=ZEROS), ["workload.suite ('modern', 'old')"]),
         # One that both have is named in any case, and so is what is no digest.
         (
-            spec_of(A=ZEROS),
+            A,
             spec_of("old", A=LATE, clang="clang 20"),
             [
                 "workload.suite ('modern', 'old')",
@@ -223,7 +222,7 @@ def spec_of(suite="modern", clang="clang 19", **kernels):
                 "program.source: compiler (clang 19, clang 20)",
             ],
         ),
-        (spec_of(), spec_of(A=ZEROS), []),  # not known
+        (spec_of(), A, []),  # not known
     ],
 )
 def test_differences_of_programs(first, second, words):

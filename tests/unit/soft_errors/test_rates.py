@@ -130,17 +130,6 @@ def test_one_call_for_instances_and_epochs():
         assert numbers(alone) == pytest.approx(numbers(errors)[(slice(None), *place)], rel=1e-12)
 
 
-def test_more_hard_faults_make_more_that_is_detected():
-    """And interleaved words leave less uncorrected: nothing of up to three neighbours in four."""
-    words = [[1000 - hard, hard, 0] for hard in range(0, 1000, 100)]
-    of = [soft_errors(words, 0.3, MIXED, secded(32), interleave) for interleave in (1, 2, 4)]
-    for errors in of:
-        assert (np.diff(errors.due) > 0).all()
-        assert (np.diff(errors.corrected) < 0).all()
-    uncorrected = [float(errors.due[0] + errors.sdc[0]) for errors in of]
-    assert uncorrected[0] > uncorrected[1] > uncorrected[2] == 0
-
-
 @each("node", ["28nm", "16nm"])
 def test_rates_rise_as_vdd_falls(node):
     rates = [upsets(node, volts).fit_per_mbit for volts in (1.0, 0.8, 0.6, 0.4)]

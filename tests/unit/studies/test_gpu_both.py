@@ -28,6 +28,7 @@ RANGES = {
     "vt0_volts": (0.3, 0.3),
 }
 
+LEVELS = ("gating", "sweep")
 BHARDWAJ, FACELIFT = ({"aging": {"model": name}} for name in ("bhardwaj", "facelift"))
 
 
@@ -53,21 +54,14 @@ def test_a_key_that_another_decides_is_refused(fields, words):
 
 
 def test_a_key_may_repeat_what_decides_it():
-    spec = BothSpec.from_mapping(
-        {
-            "gating": {"life": {"horizon_years": 3.0}},
-            "sweep": {"life": {"horizon_years": 3.0}},
-        }
-    )
+    spec = BothSpec.from_mapping({level: {"life": {"horizon_years": 3.0}} for level in LEVELS})
     assert spec.sweep_of(16, RANGES).life.horizon_years == 3.0
 
 
 def test_levels_may_be_files(tmp_path):
     (tmp_path / "gating.toml").write_text('policies = ["default", "most-slack"]\n')
     (tmp_path / "sweep.toml").write_text("[workload]\nperiods = 5\n")
-    spec = BothSpec.from_mapping(
-        {level: str(tmp_path / f"{level}.toml") for level in ("gating", "sweep")}
-    )
+    spec = BothSpec.from_mapping({level: str(tmp_path / f"{level}.toml") for level in LEVELS})
     assert spec.gating.policies == ("default", "most-slack")
     assert spec.sweep.workload.periods == 5
     assert BothSpec().gating.policies == ("default", "round-robin")

@@ -46,11 +46,10 @@ def study(**fields):
 
 def at_point(**changes):
     """First instance of each array at the point, with keys of tables changed."""
-    fields = {
-        key: dict(value) if isinstance(value, dict) else value for key, value in POINT.items()
+    fields = POINT | {
+        key: POINT[key] | value if isinstance(value, dict) else value
+        for key, value in changes.items()
     }
-    for key, value in changes.items():
-        fields[key] = fields[key] | value if isinstance(value, dict) else value
     return {name: array[..., 0] for name, array in study(**fields).compute(0, 1).items()}
 
 

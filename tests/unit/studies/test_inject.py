@@ -46,9 +46,12 @@ def program(tmp_path_factory):
     return {"source": str(folder / "blend.cl"), "args": str(folder / "blend.py"), "arch": "gfx900"}
 
 
+def injections(**fields):
+    return InjectStudy(InjectSpec.from_mapping(fields), *select_engine("numba"))
+
+
 def study(kernel, **fields):
-    spec = InjectSpec.from_mapping({"program": kernel, "seed": 5, "instances": 60} | fields)
-    return InjectStudy(spec, *select_engine("numba"))
+    return injections(**{"program": kernel, "seed": 5, "instances": 60} | fields)
 
 
 @pytest.fixture(scope="module")
@@ -260,20 +263,24 @@ def test_the_code_of_a_word_and_a_flip(kernel):
     assert aliased > 10
 
 
+def needed_contents(where, kernel):
+    """Writes, their needed cells while these stay the same, and the mean time of that in a pass."""
+    for write, ends in enumerate(kernel.needs.cycles):
+        block = int(where.placed.block[0, where.placed.home[write]])
+        for begin, end in pairwise(np.unique([0, *ends])):
+            cells = where.needed_cells(write, block, int(kernel.writes.cycle[write] + begin))
+            yield write, cells, (end - begin) * where.in_file[:, write].mean()
+
+
 @needs_clang
 @pytest.mark.parametrize("name", ["baseline", "rc+rar", "wc", "rrcd+rc+rar"])
 def test_needed_cells_are_as_many_as_needed_bits(kernel, name):
-    where = PlacedKernel(kernel, technique(name), 64)
-    needs, begins, total, forms = kernel.needs, kernel.writes.cycle, 0, set()
-    for write in range(len(begins)):
-        times = np.unique([0, *needs.cycles[write]])
-        for begin, end in pairwise(times):
-            block = int(where.placed.block[0, where.placed.home[write]])
-            cells = where.needed_cells(write, block, int(begins[write] + begin))
-            number = int(np.bitwise_count(cells).sum())
-            assert number <= BITS[Form(int(where.form[write]))]
-            total += number * (end - begin) * where.in_file[:, write].mean()
-        forms.add(Form(int(where.form[write])))
+    where, total, forms = PlacedKernel(kernel, technique(name), 64), 0, set()
+    for write, cells, lasting in needed_contents(where, kernel):
+        number, form = int(np.bitwise_count(cells).sum()), Form(int(where.form[write]))
+        assert number <= BITS[form]
+        total += number * lasting
+        forms.add(form)
     assert (len(forms) > 1) == (name == "wc")
     share = total / kernel.geometry.cells / kernel.trace.cycles
     assert share == pytest.approx(where.needed_share, rel=1e-9)
@@ -326,13 +333,8 @@ def test_upsets_are_those_that_reach_needed_words(
     protection, sizes = Protection.of(name), upsets("28nm").sizes
     where = PlacedKernel(kernel, technique(technique_name), 64)
     row, times = row_of(protection, kernel.geometry), {}
-    for write, ends in enumerate(kernel.needs.cycles):
-        for begin, end in pairwise(np.unique([0, *ends])):
-            block = int(where.placed.block[0, where.placed.home[write]])
-            moment = int(kernel.writes.cycle[write] + begin)
-            content = where.needed_cells(write, block, moment).tobytes()
-            lasting = (end - begin) * where.in_file[:, write].mean()
-            times[content] = times.get(content, 0) + lasting
+    for _, cells, lasting in needed_contents(where, kernel):
+        times[cells.tobytes()] = times.get(cells.tobytes(), 0) + lasting
     fewest = least_ways(where, protection)
     for content in times:
         of_word = row.needed_of_word(np.frombuffer(content, np.uint32))
@@ -418,7 +420,7 @@ def test_chosen_cells_equal_brute_force(program, tmp_path, fault):
         "inject": {"fault": fault, "stuck_cells": str(tmp_path / "cells.npy")},
     }
     np.save(tmp_path / "cells.npy", np.array([[0, 0, 0]]))
-    kernel = InjectStudy(InjectSpec.from_mapping(fields), *select_engine("numba")).kernel
+    kernel = injections(**fields).kernel
     random, rows, stuck = np.random.default_rng(17), [], []
     for instance, count in enumerate([1, 1, 1, 1, 2, 3, 8, 20]):
         cells, at_one = random_cells(kernel, random, count)
@@ -429,11 +431,10 @@ def test_chosen_cells_equal_brute_force(program, tmp_path, fault):
         ]
         stuck.append(under_waves(kernel, cells, np.where(is_drawn, drawn, at_one)))
     np.save(tmp_path / "cells.npy", random.permutation(rows).astype(np.int32))
-    spec = InjectSpec.from_mapping(fields | {"seed": 7})
-    assert spec.instances == 8
-    study, fates = InjectStudy(spec, *select_engine("numba")), set()
+    study, fates = injections(**fields, seed=7), set()
+    assert study.spec.instances == 8
     found = study.compute(0, 8)
-    emulation, final = emulation_of(spec.program), study.kernel.reruns.final
+    emulation, final = emulation_of(study.spec.program), study.kernel.reruns.final
     for instance, of_registers in enumerate(stuck):
         fate = Fate(found["fate"][0, instance, 0])
         on_read = fault == "read"
@@ -468,25 +469,20 @@ def test_a_code_corrects_one_faulty_cell_of_a_word_and_detects_two(kernel):
     entry = int(where.placed.entry[0, where.placed.home[write]])
     lane = 5
     value = int(where.values[where.value[write], lane])
-    for places, end in (([3], None), ([3, 9], End.DETECTED)):
-        cells = [geometry.entry_bits * entry + 32 * lane + place for place in places]
-        at_one = [not value >> place & 1 for place in places]
+    first = geometry.entry_bits * entry + 32 * lane
+
+    def end_with(cells, at_one):
         faults, rules = slice_with(kernel, cells, at_one, SECDED32)
         wrong = faults_of(where, faults, rules)
-        if end is None:
-            assert wrong is None
-            continue
-        (ran,) = kernel.reruns.run([wrong])
-        assert ran.end == end
+        return None if wrong is None else kernel.reruns.run([wrong])[0].end
+
+    differs = [not value >> place & 1 for place in range(32)]
+    assert end_with([first + 3], [differs[3]]) is None
+    assert end_with([first + 3, first + 9], [differs[3], differs[9]]) == End.DETECTED
     # A check cell and a cell of data: check cells count as well.
-    code = SECDED32.code
-    check = int(code.check(np.array([[value, 0]], np.uint32))[0, 0])
-    number = geometry.cells + geometry.entry_bits * entry + 32 * lane + 2
-    cells = [geometry.entry_bits * entry + 32 * lane + 3, number]
-    at_one = [not value >> 3 & 1, not check >> 2 & 1]
-    faults, rules = slice_with(kernel, cells, at_one, SECDED32)
-    (ran,) = kernel.reruns.run([faults_of(where, faults, rules)])
-    assert ran.end == End.DETECTED
+    check = int(SECDED32.code.check(np.array([[value, 0]], np.uint32))[0, 0])
+    cells = [first + 3, geometry.cells + first + 2]
+    assert end_with(cells, [differs[3], not check >> 2 & 1]) == End.DETECTED
 
 
 @needs_clang
@@ -700,13 +696,16 @@ def test_a_code_makes_flips_beside_faulty_cells_detected(program):
     assert ((coded == Fate.CODE)[:, 1] >= (coded == Fate.CODE)[:, 0]).all()  # cells stay faulty
 
 
+CELLS = {"fault": "stuck", "stuck_cells": "cells.npy"}
+
+
 @needs_clang
 @each(
     ("rows", "fields", "words"),
     [
         (None, {}, ("cells.npy", "no NumPy file")),
-        ([[0, 5, 1]], {"inject": {"fault": "flip"}}, ("inject.fault", "'flip'")),
-        ([[0, 5, 1]], {"inject": {"ages_years": [1.0]}}, ("inject.ages_years = [1.0]",)),
+        ([[0, 5, 1]], {"inject": CELLS | {"fault": "flip"}}, ("inject.fault", "'flip'")),
+        ([[0, 5, 1]], {"inject": CELLS | {"ages_years": [1.0]}}, ("inject.ages_years = [1.0]",)),
         ([[0, 5, 1]], {"scenarios": ["measured"]}, ("scenarios", "measured")),
         ([[0, 5, 1]], {"instances": 2}, ("instances = 2", "of 1 instances")),
         ([[0, 5, 1], [2, 5, 1]], {}, ("cells.npy", "no cell of instance 1")),
@@ -715,34 +714,29 @@ def test_a_code_makes_flips_beside_faulty_cells_detected(program):
         ([[0, 5, 1], [0, 5, 0]], {}, ("cells.npy", "row 1: cell 5")),
         ([[0, 5]], {}, ("cells.npy", "(1, 2)", "(cells, 3)")),
         ([[0, 5, 1.0]], {}, ("cells.npy", "integers")),
+        # Of injections in general.
+        ((), {"techniques": ["disable"]}, ("disable", "fault map")),
+        ((), {"program": {}}, ("program.source", "missing")),
+        ((), {"inject": {"ages_years": [1.0, 11.0]}}, ("inject.ages_years", "11", "horizon")),
+        ((), {"inject": {"ages_years": [1.0, 1.0]}}, ("ages_years", "rise")),
+        ((), {"workload": {"kernels": ["DCT"]}}, ("workload.kernels", "program.source")),
+        (
+            (),
+            {"techniques": ["rrcd"], "registers": {"delta_limit": "none"}},
+            ("delta_limit", "none"),
+        ),
+        ((), {"stopping": {"rel_ci": 0.1, "of": "median_life"}}, ("stopping.of", "sdc")),
     ],
 )
-def test_chosen_cells_that_make_no_sense_are_refused(program, tmp_path, rows, fields, words):
+def test_what_makes_no_sense_is_refused(program, tmp_path, monkeypatch, rows, fields, words):
+    """Cells of a file that is none, of some rows, or not asked for."""
+    monkeypatch.chdir(tmp_path)
     if rows:
-        np.save(tmp_path / "cells.npy", np.array(rows))
-    inject = {"fault": "stuck", "stuck_cells": str(tmp_path / "cells.npy")}
-    fields = {"program": program, **fields, "inject": inject | fields.get("inject", {})}
+        np.save("cells.npy", np.array(rows))
+    chosen = {} if rows == () else {"inject": CELLS}
     with pytest.raises(UserError) as error:
-        InjectStudy(InjectSpec.from_mapping(fields), *select_engine("numba"))
-    assert all(word in str(error.value) for word in ("inject.stuck_cells", *words))
-    assert str(error.value).count("\n") < 2
-
-
-@needs_clang
-@each(
-    ("fields", "words"),
-    [
-        ({"techniques": ["disable"]}, ("disable", "fault map")),
-        ({"program": {}}, ("program.source", "missing")),
-        ({"inject": {"ages_years": [1.0, 11.0]}}, ("inject.ages_years", "11", "horizon")),
-        ({"inject": {"ages_years": [1.0, 1.0]}}, ("ages_years", "rise")),
-        ({"workload": {"kernels": ["DCT"]}}, ("workload.kernels", "program.source")),
-        ({"techniques": ["rrcd"], "registers": {"delta_limit": "none"}}, ("delta_limit", "none")),
-        ({"stopping": {"rel_ci": 0.1, "of": "median_life"}}, ("stopping.of", "sdc")),
-    ],
-)
-def test_what_makes_no_sense_is_refused(program, fields, words):
-    with pytest.raises(UserError) as error:
-        study(program, **fields)
-    assert all(word in str(error.value) for word in words)
-    assert str(error.value).count("\n") < 2
+        injections(**{"program": program} | chosen | fields)
+    said = str(error.value)
+    assert all(word in said for word in words)
+    assert rows == () or "inject.stuck_cells" in said
+    assert said.count("\n") < 2
