@@ -24,7 +24,7 @@ import pytest
 import typer.main
 import typer.testing
 from campaign_cases import CAMPAIGN
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 from mcage.campaign.run import run_campaign
 from mcage.campaign.study import Study
@@ -37,6 +37,9 @@ SUITES = ("validation", "parity", "system", "unit")
 
 settings.register_profile("few", max_examples=25, deadline=None)
 settings.register_profile("many", max_examples=1000, deadline=None)
+settings.register_profile(
+    "unshrunk", settings.get_profile("few"), phases=[Phase.explicit, Phase.generate]
+)
 settings.load_profile("few")  # `--hypothesis-profile=many` takes the other
 
 MUCH_MEMORY_BYTES = 1 << 28

@@ -221,14 +221,10 @@ def first_failure(mutant: Mutant, copy: Path, tests: list[str], mark: str) -> st
         chosen = Path(scratch, "tests")
         chosen.write_text("\n".join(tests), encoding="utf-8")
         files = sorted({test.partition("::")[0] for test in tests})
-        command = [sys.executable, "-m", "pytest", "-x", "-n", "0", "-rfE", "--tb=no", "-m", mark]
-        command += [
-            "-p",
-            Path(__file__).stem,
-            "-p",
-            "no:cacheprovider",
-            "--basetemp",
-            scratch + "/t",
+        command = [
+            *(sys.executable, "-m", "pytest", "-x", "-n", "0", "-rfE", "--tb=no", "-m", mark),
+            *("--hypothesis-profile=unshrunk", "-p", Path(__file__).stem),
+            *("-p", "no:cacheprovider", "--basetemp", f"{scratch}/t"),
         ]
         environment = os.environ | {
             "PYTHONPATH": str(Path(__file__).parent),
