@@ -96,7 +96,8 @@ def results_file(place, fields):
 def folder(tmp_path):
     (tmp_path / "stranger.py").write_text(MARK)
     (tmp_path / "kernel.co").write_bytes(b"")
-    return tmp_path
+    yield tmp_path
+    sys.modules.pop("stranger", None)  # or the next test would import nothing
 
 
 def files_in(folder):
@@ -224,10 +225,10 @@ def made_of_inject(folder, command):
 @needs_clang
 @pytest.mark.slow
 @pytest.mark.parametrize("made", [made_of_sweep, made_of_gating, made_of_inject])
-def test_what_reads_results_runs_nothing(command, folder, monkeypatch, made):
+def test_what_reads_results_runs_nothing(command, folder, made):
     """Of a sweep, of GPUs, and of injections, all with code of a stranger."""
     made(folder, command)
-    monkeypatch.delitem(sys.modules, "stranger", raising=False)
+    sys.modules.pop("stranger", None)
     for name in ("stranger.py", "blend.py"):
         (folder / name).write_text(MARK)
     for line in (
