@@ -410,6 +410,17 @@ class Machine:
         if self.wrote is not None:
             self.wrote(number, lanes)
 
+    def put_words(self, first: int, words: Sequence[Array], lanes: Array | None = None) -> None:
+        """Write registers that follow each other, as `put` does each.
+
+        All words are read before any is written: one may be a register, seen in place, that
+        another one overwrites.
+        """
+        if len(words) > 1:
+            words = [w.copy() if np.may_share_memory(w, self.vector) else w for w in words]
+        for number, word in enumerate(words, first):
+            self.put(number, word, lanes)
+
 
 def lanes_of(words: Array, lanes: int) -> Array:
     """Bits of words, bool[waves, lanes], from uint32[waves, words]."""

@@ -198,17 +198,19 @@ def moved_by(text: str) -> Moved:
 
 
 def _put_loaded(m: Machine, first: int, moved: Moved, values: list[Array]) -> None:
-    for number, value in enumerate(values):
+    words = []
+    for number, value in enumerate(values, first):
         if moved.extended:
             sign = np.uint32(1 << (8 * moved.size - 1))
             value = (value ^ sign) - sign
         if moved.half is not None:
-            before = m.vector[first + number, m.group]
+            before = m.vector[number, m.group]
             if moved.half:
                 value = before & np.uint32(0xFFFF) | value << np.uint32(16)
             else:
                 value = before & np.uint32(0xFFFF0000) | value & np.uint32(0xFFFF)
-        m.put(first + number, value)
+        words.append(value)
+    m.put_words(first, words)
 
 
 def _full(m: Machine, values: Array) -> Array:
@@ -650,8 +652,7 @@ def _atomic(
         if target:
             old = np.zeros((int(m.lanes_on.sum()), words), np.uint32)
             old[good] = np.ascontiguousarray(before).view(np.uint32).reshape(-1, words)
-            for word in range(words):
-                m.put(first + word, _full(m, old[:, word]))
+            m.put_words(first, [_full(m, word) for word in old.T])
 
     return execute
 

@@ -199,8 +199,7 @@ def destination(
             words[0] = _into_half(m, first, words[0], half, bool(keeps))
         elif selection != "DWORD":
             words[0] = _into_part(m, first, words[0], selection, unused)
-        for number, word in enumerate(words):
-            m.put(first + number, word, lanes)
+        m.put_words(first, words, lanes)
 
     return write
 
@@ -445,8 +444,7 @@ def _packed(inst: Instruction, machine: Machine) -> Execute:
         words = [words_from(value, kind)[0] for value in values]
         if kind.endswith("16"):
             words = [words[0] | words[1] << np.uint32(16)]
-        for number, word in enumerate(words):
-            m.put(first + number, word)
+        m.put_words(first, words)
 
     return execute
 
@@ -705,8 +703,7 @@ def _adds(
             rounded = total.astype(WORD[result])
         out = np.ascontiguousarray(rounded).view(np.uint32)
         everywhere = np.ones(m.lanes_on.shape, np.bool_)
-        for number in range(words):
-            m.put(target.start + number, out[:, :, number], everywhere)
+        m.put_words(target.start, list(np.moveaxis(out, -1, 0)), everywhere)
 
     return put_sum
 

@@ -1,6 +1,7 @@
 """Does the emulator compute what a scalar model of the instruction sets computes?"""
 
 import random
+import re
 
 import pytest
 from emulated import (
@@ -46,6 +47,17 @@ def test_every_form(arch, step):
     found = [what for text in texts for what in compare_instruction(text, arch, rng)]
     assert not found, "\n".join(found[:5])
     assert len(texts) > 850 / step
+
+
+def test_destinations_that_are_sources():
+    """All operands are the same pair of registers, or lie in it."""
+    texts = [text for text in every_form("gfx90a") if "v[" in text.partition(",")[0]]
+    texts.append("v_pk_mov_b32 v[4:5], v[4:5], v[4:5] op_sel:[1,0]")
+    same = [re.sub(r"v\d+", "v4", re.sub(r"v\[\d+:\d+\]", "v[4:5]", text)) for text in texts]
+    rng = random.Random(8)
+    found = [what for text in same for what in compare_instruction(text, "gfx90a", rng)]
+    assert not found, "\n".join(found[:5])
+    assert len(texts) > 50
 
 
 @pytest.mark.parametrize("arch", GENERATIONS)
