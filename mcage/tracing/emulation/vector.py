@@ -375,7 +375,11 @@ def _widened(narrow: Source) -> Source:
 
 
 def _float_mix(inst: Instruction, machine: Machine) -> Execute:
-    """``v_fma_mix``: sources are float16 halves where ``op_sel_hi`` says so."""
+    """``v_fma_mix``, ``v_mad_mix``: sources are float16 halves where ``op_sel_hi`` says so.
+
+    The latter rounds the product as well, as ``v_mad_f32`` does (LLVM, ``VOP3PInstructions.td``).
+    """
+    compute = _with_nans(OPERATIONS[f"{inst.name[:5]}_f32"].compute)
     sources = []
     for number in range(3):
         operand = inst.operands[number + 1]
@@ -393,8 +397,7 @@ def _float_mix(inst: Instruction, machine: Machine) -> Execute:
         number = register_number(inst.operands[0], machine)
 
         def execute_half(m: Machine) -> None:
-            exact = _with_nans(fma32)(*(each(m) for each in sources))
-            bits = to_half(exact)
+            bits = to_half(compute(*(each(m) for each in sources)))
             if "clamp" in inst.modifiers:
                 bits = to_unit(bits)
             word = bits.view(np.uint16).astype(np.uint32)
@@ -403,8 +406,7 @@ def _float_mix(inst: Instruction, machine: Machine) -> Execute:
         return execute_half
     clamp = {key: text for key, text in inst.modifiers.items() if key == "clamp"}
     write = destination(replace(inst, encoding="", modifiers=clamp), machine, "f32", 3)
-    fused = _with_nans(fma32)
-    return lambda m: write(m, fused(*(each(m) for each in sources)), None)
+    return lambda m: write(m, compute(*(each(m) for each in sources)), None)
 
 
 # Packed instructions: two results in a register, or in a pair of registers.

@@ -20,7 +20,7 @@ from .machine import (
     write_lane,
     write_scalar,
 )
-from .vector_table import KEEPS_UPPER_HALF, LIMITS, OPS, PACKED, Op, parts, saturate
+from .vector_table import KEEPS_UPPER_HALF, LIMITS, OPS, PACKED, Op, parts, saturate, unfused
 
 Write = Callable[[], None]
 
@@ -301,8 +301,12 @@ def packed_source(wave: Wave, operand: Operand, t: str, lane: int) -> int:
 
 
 def mixed(wave: Wave, ins: Instruction) -> list[Write]:
-    """V_FMA_MIX: op_sel_hi makes a source f16, op_sel says which half."""
+    """V_FMA_MIX, V_MAD_MIX: op_sel_hi makes a source f16, op_sel says which half.
+
+    The latter rounds the product too (LLVM selects it for `fmad`, the former for `fma`).
+    """
     output, *sources = ins.operands
+    add_product = unfused if ins.base.startswith("v_mad") else floats.fma
     high, select = ins.bits("op_sel_hi", 3), ins.bits("op_sel", 3)
     writes: list[Write] = []
     for lane in wave.active():
@@ -314,7 +318,7 @@ def mixed(wave: Wave, ins: Instruction) -> list[Write]:
                 values.append(floats.convert(half, floats.F16, floats.F32))
             else:
                 values.append(apply_signs(bits, 32, s))
-        result = floats.fma(*values, floats.F32)
+        result = add_product(*values, floats.F32)
         if ins.base.endswith("_mix_f32"):
             bits = finish(ins, result, "f32")
         else:
@@ -462,7 +466,7 @@ SPECIAL: dict[str, Callable[[Wave, Instruction], list[Write]]] = {
     "v_permlane16_b32": permute_row,
     "v_permlanex16_b32": permute_row,
     "v_permlane64_b32": exchange_halves,
-    **{f"v_fma_mix{end}": mixed for end in ("_f32", "lo_f16", "hi_f16")},
+    **{f"v_{kind}_mix{x}": mixed for kind in ("fma", "mad") for x in ("_f32", "lo_f16", "hi_f16")},
 }
 
 

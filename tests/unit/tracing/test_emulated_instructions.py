@@ -64,6 +64,7 @@ def test_destinations_that_are_sources():
 def test_all_lanes(arch):
     rng = random.Random(2)
     texts = [random_instruction(rng, arch) for _ in range(80)]
+    texts += [f"v_{kind}_mix_f32 v0, v1, v2, v3" for kind in ("fma", "mad")]
     found = [
         what
         for text in texts
