@@ -245,10 +245,12 @@ def matrix_wave(rng, arch, name):
             return high << 16 | low
         if kind == "f16":
             return int(np.array(numbers, np.float16).view(np.uint32)[0])
+        if kind == "i32":  # near both limits
+            return (1 << 31) + rng.randrange(-99_999, 99_999)
         return rng.getrandbits(32)
 
     of_factors = re.search(r"(bf16|[fi]\d+|iu8)(_1k)?$", name)[1]
-    of_sums = "f64" if of_factors == "f64" else "f32"
+    of_sums = name.split("_")[2]
     for register in range(REGISTERS):
         kind = of_factors if register < 16 else of_sums
         wave.v[register] = [small(kind, register) for _ in range(wave.lanes)]

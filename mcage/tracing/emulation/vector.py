@@ -321,6 +321,8 @@ _OF_RDNA = {
 
 def _with_mask(inst: Instruction, machine: Machine) -> Execute:
     kind, types, compute = _WITH_MASK[_OF_RDNA.get(inst.name, inst.name)]
+    if "clamp" in inst.modifiers and not kind.startswith("f"):
+        raise UnsupportedError("clamp")
     kinds = types.split()
     pairs = [source(inst, machine, 2 + number, number, of) for number, of in enumerate(kinds)]
     written = pairs[0][1]
@@ -693,6 +695,8 @@ def _adds(
         bits = np.array([constant_bits(third, result)], WORD[f"u{result[1:]}"])
         constant = bits.view(WORD[result])[0]
 
+    saturated = "clamp" in inst.modifiers
+
     def put_sum(m: Machine, products: Array) -> None:
         if addend is None:
             total = products + constant
@@ -700,6 +704,9 @@ def _adds(
             before = np.ascontiguousarray(np.moveaxis(m.vector[addend, m.group], 0, -1))
             total = products + before.view(WORD[result])
         if result == "i32":
+            if saturated:
+                info = np.iinfo(np.int32)
+                total = np.clip(total, info.min, info.max)
             rounded = (total & 0xFFFFFFFF).astype(np.uint32)
         else:
             rounded = total.astype(WORD[result])
@@ -782,6 +789,8 @@ def build_vector(inst: Instruction, machine: Machine) -> Execute | None:
         return _elementwise(inst, machine, OPERATIONS[inst.name])
     if inst.name in _WITH_MASK or inst.name in _OF_RDNA:
         return _with_mask(inst, machine)
+    if inst.encoding and not re.match(r"v_cmp|v_dot", inst.name):
+        raise UnsupportedError(inst.encoding)
     return built(_FAMILIES, inst, machine)
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from . import floats
 from .floats import BF16, F16, F32, F64
 from .machine import Instruction, Operand, Wave, read_lane, signed, write_lane
+from .vector import finish, typed
 
 Grid = dict[tuple[int, int, int], int]  # (block, row or column, k or column) to bits
 
@@ -119,7 +120,7 @@ def wmma(wave: Wave, ins: Instruction) -> None:
 
     Results are row 2e + lane // 16, column lane % 16.
     """
-    kind = ins.base.rpartition("_")[2]
+    kind, t = ins.base.rpartition("_")[2], ins.base.split("_")[2]
     output, a_operand, b_operand, c_operand = ins.operands
     bits, neg_lo = 8 if kind == "iu8" else 16, ins.bits("neg_lo", 3)
 
@@ -138,10 +139,11 @@ def wmma(wave: Wave, ins: Instruction) -> None:
     writes = []
     for lane in range(32):
         for e in range(8):
-            total = read_lane(wave, c_operand._replace(index=c_operand.index + e), 32, lane)
+            bits_of_c = read_lane(wave, c_operand._replace(index=c_operand.index + e), 32, lane)
+            total = typed(bits_of_c, t)
             for x, y in zip(a[2 * e + lane // 16], b[lane % 16], strict=True):
                 total = accumulate(kind, total, x, y)
-            writes.append((output._replace(index=output.index + e), lane, total))
+            writes.append((output._replace(index=output.index + e), lane, finish(ins, total, t)))
     for place, lane, total in writes:
         write_lane(wave, place, 32, lane, total)
 

@@ -114,6 +114,7 @@ def test_accesses_to_memory(arch):
         ),
         ("gfx1100", matrix_text("v_wmma_f32_16x16x16_bf16")),
         ("gfx1100", matrix_text("v_wmma_i32_16x16x16_iu8", " neg_lo:[1,0,0]")),
+        ("gfx1100", matrix_text("v_wmma_i32_16x16x16_iu8", " neg_lo:[1,0,0] clamp")),
     ],
 )
 def test_matrix_instructions(arch, text):
@@ -127,6 +128,8 @@ def test_matrix_instructions(arch, text):
 @each(
     ("arch", "text"),
     [
+        ("gfx90a", "v_add_co_u32_e64 v0, s[0:1], v1, v2 clamp"),
+        ("gfx1100", "v_fma_mix_f32_e64_dpp v0, v1, v2, v3 row_ror:1"),
         ("gfx90a", "s_bitreplicate_b64_b32 s[4:5], s6"),
         ("gfx90a", "v_mfma_f32_16x16x8_xf32 v[8:11], v[0:1], v[2:3], 0"),
         ("gfx1100", "v_wmma_f16_16x16x16_f16 v[16:23], v[0:7], v[8:15], v[16:23]"),
