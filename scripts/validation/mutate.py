@@ -10,8 +10,8 @@ names those with the reason, found by reading, and they are not run. Exit code 1
 more than one mutant in sixty that daily tests leave alive.
 
 FILE is the data of `coverage` with a context per test. With it, only those tests run that execute
-the changed line, or, where none does since the line is compiled or runs at import, those that
-execute any line of its module: minutes in place of days.
+the changed line, or, where none does since the line is compiled, those that execute any line of its
+module: minutes in place of days. What runs at import is met by all tests.
 """
 
 import argparse
@@ -107,6 +107,7 @@ class Mutant:
     old: str
     new: str
     text: str
+    in_function: bool
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -139,7 +140,8 @@ def mutants_of(root: Path, path: Path) -> list[Mutant]:
     """All mutants of a module but those of annotations, which compute nothing."""
     source = path.read_text(encoding="utf-8")
     lines = source.splitlines()
-    skipped = _places_of_no_value(ast.parse(source))
+    tree = ast.parse(source)
+    skipped, in_functions = _places_of_no_value(tree), _lines_of_functions(tree)
     found = []
     tokens = list(tokenize.generate_tokens(io.StringIO(source).readline))
     for before, token, after in zip(tokens, tokens[1:], tokens[2:], strict=False):
@@ -150,7 +152,8 @@ def mutants_of(root: Path, path: Path) -> list[Mutant]:
             text = lines[token.start[0] - 1]
             old = text[token.start[1] : end[1]]
             name = path.relative_to(root).as_posix()
-            found.append(Mutant(name, token.start[0], token.start[1], end[1], old, new[0], text))
+            where = name, token.start[0], token.start[1], end[1]
+            found.append(Mutant(*where, old, new[0], text, token.start[0] in in_functions))
     return found
 
 
@@ -192,6 +195,16 @@ def _places_of_no_value(tree) -> list[tuple[tuple[int, int], tuple[int, int]]]:
     return spans
 
 
+def _lines_of_functions(tree) -> set[int]:
+    """Lines that a call executes, and no import."""
+    return {
+        line
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+        for line in range(node.body[0].lineno, node.end_lineno + 1)
+    }
+
+
 def drawn(root: Path, seed: int, count: int) -> list[Mutant]:
     """Mutants that a seed draws from all core modules."""
     parts = [root / "mcage" / part for part in CORE]
@@ -211,7 +224,9 @@ class Contexts:
         self.files = {_below(name): name for name in self.data.measured_files()}
 
     def tests_of(self, mutant: Mutant) -> list[str]:
-        """Tests that execute its line, or else its module; none if no test does."""
+        """Tests that execute its line, or else its module; none stands for all."""
+        if not mutant.in_function:
+            return []
         by_line = self.data.contexts_by_lineno(self.files.get(mutant.path, mutant.path))
         of_module = {test for tests in by_line.values() for test in tests}
         for tests in (by_line.get(mutant.line, ()), of_module):
