@@ -49,7 +49,7 @@ def lives_at(vdd_volts, **fields):
 
 @pytest.mark.parametrize(
     "technique",
-    ["rrcd", *map(slow, ("baseline", "rc+rar", "disable", "gr-guard", "rrcd+pg", "rrcd+rc+rar"))],
+    ["baseline", "rrcd", *map(slow, ("rc+rar", "disable", "gr-guard", "rrcd+pg", "rrcd+rc+rar"))],
 )
 def test_a_new_slice_works_from_its_vmin_on(technique):
     (vmin,) = vmin_of(techniques=[technique], vmin={"ages_years": [0.0, 0.001]})
