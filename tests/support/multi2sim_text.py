@@ -24,15 +24,16 @@ def timing_of(text):
         lines.append(f"c clk={clock}")
         for wave in waves:
             group = f"wi_first={64 * wave} wi_count=64 wf_first={wave} wf_count=1"
-            lines.append(f"si.map_wg cu=0 wg={wave} {group}")
+            lines.append(f"si.map_wg cu=2 wg={wave} {group}")
         for number, (asm, wave) in enumerate(blocks):
             clock += 10
-            place = f"id={number} cu=0"
+            place = f"id={number} cu=2"
             lines += [
                 f"c clk={clock}",
-                f'si.new_inst {place} ib=0 wf={wave} uop_id=1 stg="f" asm="{asm}"',
+                f'si.new_inst {place} ib=3 wf={wave} uop_id=1 stg="f" asm="{asm}"',
                 f'si.inst {place} wf={wave} uop_id=1 stg="simd-e"',
+                f"c clk={clock + 4}",
                 f"si.end_inst {place}",
             ]
-        lines += [f"si.unmap_wg cu=0 wg={wave}" for wave in waves]
+        lines += [f"si.unmap_wg cu=2 wg={wave}" for wave in waves]
     return "\n".join(lines) + "\n"

@@ -14,7 +14,6 @@ from mcage.traces import READ, WRITE
 from mcage.tracing.importing.mgpusim import instruction_of
 
 SUMMARY = "================ Initialization Summary ================\n"
-TIMES = 'si.init version="1.1" num_compute_units=1\n'
 
 
 def isa_text(*blocks):
@@ -149,7 +148,7 @@ def test_lanes_that_are_printed_belong_to_the_wavefront_that_was_fetched(
 ):
     text = isa_text(("v_mov_b32 v0, 1", f"t{64 * 40}: V0<=(1) "), (code, effects))
     asm = code.split()[0].upper()
-    result = import_text(tmp_path, text, timing("V_MOV_B32", f"{asm}_VOP3a", wavefront=40))
+    result = import_text(tmp_path, text, timing_of(text).replace(asm, f"{asm}_VOP3a"))
     (window,) = result.facts()["windows"]
     assert (window["wavefront"], window["writes"]) == (40, 1 + len(written))
     ((_, made),) = result.slices
@@ -172,40 +171,27 @@ def test_a_block_that_the_timing_lacks_belongs_to_no_wavefront_where_it_prints_l
     assert len(result.recording.windows) == 39
 
 
-def timing(*names, skipped=(), wavefront=0):
-    """Timing of an instruction each ten cycles, without those that are skipped."""
-    group = f"wi_first={64 * wavefront} wi_count=64 wf_first={wavefront} wf_count=1"
-    lines = [TIMES, f"c clk=100\nsi.map_wg cu=2 wg={wavefront} {group}\n"]
-    for number, asm in enumerate(names, 1):
-        if number - 1 in skipped:
-            continue
-        place = f"id={number} cu=2"
-        lines.append(f"c clk={100 + 10 * number}\n")
-        lines.append(f'si.new_inst {place} ib=3 wf={wavefront} uop_id=1 stg="f" asm="{asm}"\n')
-        lines.append(f'si.inst {place} wf={wavefront} uop_id=1 stg="simd-e"\n')
-        lines.append(f"c clk={104 + 10 * number}\nsi.end_inst {place}\n")
-        if asm.startswith("S_CBRANCH"):
-            lines.append(" ")
-    return "".join([*lines, f"c clk=90000\nsi.unmap_wg cu=2 wg={wavefront}\n"])
-
-
 NAMES = ["V_MOV_B32", "V_ADD_I32", "V_XOR_B32", "V_MUL_LO_I32"] * 20
 
 
-def blocks_of(names):
-    return [
+def text_with(names):
+    blocks = (
         (f"{name.lower()} v{n % 4}, v{n % 4}", f"t0: V{n % 4}<=({n}) ")
         for n, name in enumerate(names)
-    ]
+    )
+    return isa_text(*blocks)
 
 
 @pytest.mark.parametrize("skipped", [(), (1,), (0, 2)])
 def test_blocks_without_timing_take_the_time_of_the_one_before(tmp_path, skipped):
-    result = import_text(tmp_path, isa_text(*blocks_of(NAMES)), timing(*NAMES, skipped=skipped))
+    text = text_with(NAMES)
+    unknown = "|".join(map(str, skipped)) or "none"
+    times = re.sub(rf"(?m)^si\.\w+ id=({unknown}) .*\n", "", timing_of(text))
+    result = import_text(tmp_path, text, times)
     ((name, made),) = result.slices
     assert name == "run.cu2.simd3.h5"
     trace = made.trace
-    assert trace.cycles == 89_901
+    assert trace.cycles == 10 * len(NAMES) + 5
     times = trace.cycle[trace.kind == WRITE].tolist()
     for number in range(len(NAMES)):
         if number not in skipped:
@@ -219,20 +205,20 @@ def test_blocks_without_timing_take_the_time_of_the_one_before(tmp_path, skipped
 
 
 def test_the_line_after_a_branch_begins_with_a_space(tmp_path):
-    names = ["V_MOV_B32", "S_CBRANCH_VCCZ", "V_ADD_I32", "S_CBRANCH_VCCZ"]
-    result = import_text(tmp_path, isa_text(*blocks_of(names)), timing(*names))
+    text = text_with(["V_MOV_B32", "S_CBRANCH_VCCZ", "V_ADD_I32", "S_CBRANCH_VCCZ"])
+    times = re.sub(r"(end_inst id=[13] cu=2\n)", r"\1 ", timing_of(text))
+    result = import_text(tmp_path, text, times)
     ((_, made),) = result.slices
     trace = made.trace
     assert trace.cycle[trace.kind == WRITE].tolist() == [14, 34]
-    assert (trace.cycles, result.recording.skipped) == (89_901, {})
+    assert (trace.cycles, result.recording.skipped) == (45, {})
 
 
 def test_launches_begin_where_the_text_says(tmp_path):
     """Even where a work-group of the launch before has not left."""
-    times, more = timing("V_MOV_B32"), timing("V_MOV_B32", wavefront=1)
-    times = times.replace("si.unmap_wg", "si.map_wg") + more.removeprefix(TIMES)
     text = isa_text(("v_mov_b32 v0, 1", "t0: V0<=(1) "))
     text += isa_text(("v_mov_b32 v0, 1", "t64: V0<=(1) "))
+    times = timing_of(text).replace("si.unmap_wg cu=2 wg=0\n", "")
     windows = import_text(tmp_path, text, times).facts()["windows"]
     assert [(window["launch"], window["wavefront"]) for window in windows] == [(0, 0), (1, 1)]
 
@@ -249,22 +235,22 @@ def test_launches_begin_where_the_text_says(tmp_path):
 )
 def test_files_that_do_not_belong_together_are_refused(tmp_path, text, times, message):
     with pytest.raises(UserError, match=message):
-        import_text(tmp_path, isa_text(*blocks_of(text)), timing(*times))
+        import_text(tmp_path, text_with(text), timing_of(text_with(times)))
     assert not list(tmp_path.glob("*.h5"))
 
 
 def test_instructions_that_the_text_lacks_at_its_end_are_counted(tmp_path):
     """Two of 80: few enough for the import."""
-    text = isa_text(*blocks_of(NAMES[:-2]))
-    result = import_text(tmp_path, text, timing(*NAMES))
+    text = text_with(NAMES[:-2])
+    result = import_text(tmp_path, text, timing_of(text_with(NAMES)))
     why = "instructions of the timing trace that the text lacks at its end"
     assert result.recording.skipped == {why: [2, "run.txt", text.count("\n")]}
 
 
 def test_a_text_that_begins_within_a_launch_has_no_timing(tmp_path):
-    text = isa_text(*blocks_of(NAMES)).removeprefix(SUMMARY)
+    text = text_with(NAMES)
     with pytest.raises(UserError, match=r"run\.txt: line 2: the text begins within a launch"):
-        import_text(tmp_path, text, timing(*NAMES))
+        import_text(tmp_path, text.removeprefix(SUMMARY), timing_of(text))
 
 
 @each("number", [0, 14, 28, 7, 21, 35, 49])
@@ -386,15 +372,20 @@ def text():
     return text_of("gem5/reduction-vrf-only")
 
 
-def gem5_facts(text, folder, **options):
+def gem5_facts(text, folder):
     (folder / "log.txt").write_bytes(text)
-    result = imported([folder / "log.txt"], folder, **options)
+    result = imported([folder / "log.txt"], folder)
     return result.facts() | {"windows": facts_of_windows(result)}
 
 
 @pytest.fixture(scope="module")
 def windows(text, tmp_path_factory):
     return gem5_facts(text, tmp_path_factory.mktemp("gem5"))["windows"]
+
+
+@pytest.fixture(scope="module")
+def no_pools(text):
+    return b"".join(line for line in text.splitlines(True) if b"pool_manager" not in line)
 
 
 @pytest.mark.parametrize(
@@ -424,20 +415,20 @@ def facts_named(windows, *names):
     return [[window[name] for name in names] for window in windows]
 
 
-def test_without_pools_a_window_lasts_from_the_first_to_the_last_access(text, windows, tmp_path):
-    without = b"".join(line for line in text.splitlines(True) if b"pool_manager" not in line)
-    found = gem5_facts(without, tmp_path)
+def test_without_pools_a_window_lasts_from_the_first_to_the_last_access(
+    no_pools, windows, tmp_path
+):
+    found = gem5_facts(no_pools, tmp_path)
     assert [window["wave_dyn_id"] for window in found["windows"]] == [0, 1]
     assert found["inferred"]["windows"] == "from the first to the last access of a wave"
     keys = ("writes", "reads", "digest")
     assert facts_named(found["windows"], *keys) == facts_named(windows, *keys)
 
 
-def test_registers_of_a_wave_begin_at_its_lowest_where_no_pool_says_it(text, windows, tmp_path):
+def test_registers_of_a_wave_begin_at_its_lowest_where_no_pool_says_it(no_pools, windows, tmp_path):
     """With the simple policy, the waves of a work-group lie one behind the other."""
-    without = b"".join(line for line in text.splitlines(True) if b"pool_manager" not in line)
     sizes = [window["registers"] for window in windows]
-    moved = re.sub(rb"(v\[)(\d+)(?=\])", lambda m: b"%b%d" % (m[1], int(m[2]) + 1600), without)
+    moved = re.sub(rb"(?<=v\[)\d+(?=\])", lambda m: b"%d" % (int(m[0]) + 1600), no_pools)
     found = gem5_facts(moved, tmp_path)["windows"]
     assert [window["first_register"] for window in found] == [1600, 1600 + sizes[0]]
     keys = ("registers", "writes", "reads", "digest")
