@@ -85,6 +85,47 @@ EQUAL: dict[tuple[str, str, str], str] = {
         "43: 0.6 -> 0.8999999999999999",
     ): "the width of a line in a figure, which says nothing",
     (
+        "mcage/engines/cuda_engine/stress.py",
+        'self.writes[:, :2] = held.astype("<i8").view("<i4").reshape(-1, 2)',
+        "61: 1 -> 2",
+    ): "NumPy works out a length that is negative, whichever number it is",
+    (
+        "mcage/engines/cuda_engine/stress.py",
+        "row = [*addresses, self._most, len(self._tables.cycles), _KEPT * len(self._epochs)]",
+        "63: * -> /",
+    ): "seconds for which there is no room are summed again: slower, the same bits",
+    (
+        "mcage/aging/sampling.py",
+        "def draw(self, seed: int, instances: NDArray[np.int64], epochs: int = 1) "
+        "-> InstanceConstants:",
+        "70: 1 -> 2",
+    ): "who leaves it out replaces all that differs from epoch to epoch",
+    (
+        "mcage/methods/rare_events/search.py",
+        "length = DELAY_SMALLEST_MOVE ** self.generator.random((len(self.lives), 1))",
+        "29: ** -> *",
+    ): "moves of any length leave the density unchanged; they only mix faster or slower",
+    (
+        "mcage/gpu/exchange.py",
+        "@dataclass(frozen=True)",
+        "18: True -> False",
+    ): "nobody assigns to a rule of exchange, and nobody hashes one",
+    (
+        "mcage/aging/transistors.py",
+        "scores = np.where(above < 0.5, -ndtri(above), ndtri(under))",
+        "26: 0.5 -> 0.75",
+    ): "where neither probability is small, both have all their digits",
+    (
+        "mcage/lifetime/lowest_vdd.py",
+        "@dataclass(frozen=True, eq=False)",
+        "27: False -> True",
+    ): "nobody compares weak cells, and nobody hashes them",
+    (
+        "mcage/geometry.py",
+        "blocks = self.components / self.block_components if self.block_components > 0 else 0",
+        "83: 0 -> 1",
+    ): "a block of no components is refused all the same, since 8 are the fewest",
+    (
         "mcage/engines/numba_engine/bounds.py",
         "_ROWS = 3 << 16",
         "10: << -> >>",

@@ -285,8 +285,7 @@ def test_bad_options(arguments, message):
 
 
 def test_the_example_of_the_documentation(tmp_path, monkeypatch):
-    ((name, code),) = shown_files("aging.md").items()
-    (tmp_path / f"documented_{name}").write_text(code)
+    (tmp_path / "documented_my_nbti.py").write_text(shown_files("aging.md")["my_nbti.py"])
     monkeypatch.syspath_prepend(tmp_path)
     model = "documented_my_nbti:NO_RECOVERY"
     assert nbti_model(model).eta == 0

@@ -385,6 +385,7 @@ def test_rows_are_dealt_evenly_and_whatever_the_batch():
     draws = ConstantDraws(7, {}, {}, group_size=3)
     rows = draws.row_of(5, np.arange(3 * 7 * 4))
     assert (np.bincount(rows) == 12).all()
+    assert rows[:21:3].tolist() == [6, 1, 0, 5, 3, 2, 4]  # a seed has the same for ever
     assert (rows.reshape(-1, 3) == rows[::3, None]).all()
     assert np.array_equal(draws.row_of(5, np.arange(40, 50)), rows[40:50])
     assert len({tuple(draws.row_of(seed, np.arange(0, 21, 3))) for seed in range(20)}) > 15

@@ -131,6 +131,23 @@ def test_expected_pairs_by_two_normal_numbers():
     assert pairs.expected_pairs == pytest.approx(200 * expected, rel=1e-4)
 
 
+def test_pairs_in_two_columns_may_have_the_same_bit():
+    distribution, generator = with_die(), np.random.default_rng(1)
+    pairs = PairProposal(distribution, 0.53, NEEDED)
+    drawn = [pairs.draw(np.zeros(distribution.normals), generator)[1] for _ in range(5000)]
+    column, bit = np.divmod(np.array(drawn) % 2048, 128)
+    apart = column[:, 0] != column[:, 1]
+    same = bit[:, 0] == bit[:, 1]
+    assert not same[~apart].any()
+    assert abs(same.sum() - apart.sum() / 128) < SIGMAS * np.sqrt(apart.sum() / 128)
+
+
+def test_bumps_go_along_unit_vectors():
+    for widths in ((0.1, 0.4), (np.inf, np.inf)):
+        along = Bumps(distribution_of("common"), widths, 1.5, 0.7).directions
+        np.testing.assert_allclose(np.linalg.norm(along, axis=1), 1.0)
+
+
 @pytest.mark.slow
 def test_pairs_are_drawn_from_the_law_weighted_with_their_number():
     distribution = with_die()

@@ -114,7 +114,6 @@ class SharedPlacements:
             residencies.rules.rotating
             or residencies.rules.borrows
             or each_by_itself(residencies.rules)
-            or residencies.selector_starts.any()
             or geometry.blocks == 1
         )
         self.places = geometry.entries * geometry.blocks if self._can else 0

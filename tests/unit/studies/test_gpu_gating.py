@@ -597,7 +597,7 @@ def test_floorplans_that_are_none(changed, message):
 
 
 def test_a_die_must_fit_on_its_spreader():
-    wide = {name: tuple(2 * number for number in where) for name, where in SQUARE.items()}
+    wide = {"far from the origin": (1.0, 2.0, 0.04, 0.02)}
     with pytest.raises(UserError, match="a die of 40 x 20 mm must fit on a spreader of 30 mm"):
         ThermalNetwork(Floorplan(wide), NETWORK.package)
     small = NETWORK.package.model_copy(update={"sink_side_m": 0.02})

@@ -185,6 +185,7 @@ EIGHT = on_cell(scenario("common"), "8t")
     ("made", "message"),
     [
         (lambda: scenario("Common"), "'Common'.*common, clustered, dispersed, measured"),
+        (lambda: dataclasses.replace(EIGHT, vdd_volts=2.1), "= 2.1, expected 0 < volts <= 2"),
         (lambda: FaultModel(scenario("common"), "Table"), "'Table'.*varius, table, table-exact"),
         (lambda: FaultModel(scenario("common")).check_vdd(0.3), "every entry"),
         *(
