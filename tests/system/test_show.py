@@ -360,9 +360,7 @@ def test_columns_that_no_terminal_has_are_no_width(path, command, monkeypatch):
 
 
 def test_one_die_is_compared_without_intervals(tmp_path):
-    out = run_campaign(
-        Study(fake_campaign.campaign(instances=1), fake_campaign.compute), tmp_path / "r.h5", 5
-    )
+    out = run_campaign(fake_campaign.study(instances=1), tmp_path / "r.h5", 5)
     for option in (["--compare", "rrcd t", "base"], ["--causes"], ["--fit"]):
         assert shown(out, *option).exit_code == 0
         from_json(out, *option)

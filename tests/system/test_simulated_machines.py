@@ -96,21 +96,20 @@ def machine(monkeypatch):
     return put
 
 
-def small_spec(instances=4):
-    return SweepSpec(
-        instances=instances,
-        techniques=("rrcd",),
-        scenarios=("clustered",),
-        environments=("undervolted",),
-        workload={"kernels": ("MatrixTranspose",), "periods": 2, "generations": 1},
-        life={"epochs": 2},
-    )
+SMALL = SweepSpec(
+    instances=4,
+    techniques=("rrcd",),
+    scenarios=("clustered",),
+    environments=("undervolted",),
+    workload={"kernels": ("MatrixTranspose",), "periods": 2, "generations": 1},
+    life={"epochs": 2},
+)
 
 
 @pytest.fixture(scope="module")
 def expected():
     """The small sweep by the reference."""
-    return Sweep(small_spec(), NumpyEngine()).compute(0, 4)
+    return Sweep(SMALL, NumpyEngine()).compute(0, 4)
 
 
 @pytest.fixture
@@ -119,7 +118,7 @@ def sweep(tmp_path, command):
 
     def run(*options):
         spec = tmp_path / "small.toml"
-        spec.write_text(small_spec().to_toml())
+        spec.write_text(SMALL.to_toml())
         return command("sweep", str(spec), "--out", "r.h5", *options)
 
     return run
@@ -199,7 +198,7 @@ def test_a_card_that_is_asked_for_is_not_left_out(machine):
 def test_a_card_that_is_not_asked_for_is_left_alone(machine, expected):
     simulated = machine(Card(begins=2), Card())
     engine, reason = select_engine("auto", (1,), threads=4)
-    arrays = Sweep(small_spec(), engine, reason).compute(0, 4)
+    arrays = Sweep(SMALL, engine, reason).compute(0, 4)
     assert {number for _, number in simulated.set_devices} == {1}
     assert max(Counter(simulated.set_devices).values()) == 1  # once in each thread
     assert_same_arrays(arrays, expected)
@@ -222,7 +221,7 @@ def test_out_of_memory_halves_the_batch(machine, monkeypatch, expected):
     machine(card)
     engine, reason = select_engine("auto")
     said = []
-    sweep = Sweep(small_spec(), engine, reason, say=said.append)
+    sweep = Sweep(SMALL, engine, reason, say=said.append)
     sweep.prepare()
     card.host.memory_bytes = 40 * 2**18  # two instances and what they share
     arrays = sweep.compute(0, 4)
@@ -270,7 +269,7 @@ def test_a_fault_is_named_and_its_kernel_if_each_is_waited_for(
 def test_a_launch_that_fails_is_that_of_its_kernel(machine, card, words):
     machine(card)
     with pytest.raises(DeviceError, match=words):
-        Sweep(small_spec(), select_engine("cuda")[0]).compute(0, 4)
+        Sweep(SMALL, select_engine("cuda")[0]).compute(0, 4)
 
 
 def test_a_batch_does_not_begin_on_a_device_that_has_failed(machine):

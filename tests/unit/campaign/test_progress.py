@@ -64,12 +64,12 @@ def test_instances_of_an_earlier_run_do_not_count_into_the_rate():
     )
 
 
-def pace_of(reports, begin=0.0):
+def pace_of(reports):
     """Pace after reports of (seconds since the begin, instances)."""
-    clock = Clock(begin)
+    clock = Clock(0.0)
     pace = Pace(10_000, 0, clock)
     for seconds, instances in reports:
-        clock.now = begin + seconds
+        clock.now = seconds
         pace.advance(instances)
     return pace
 
@@ -236,11 +236,8 @@ def test_a_status_that_cannot_be_written_is_said_once_and_stops_nothing(folder):
     assert "cannot write" in listener.said[0]
 
 
-def place(folder, run, state="computing", **more):
+def place(folder, run):
     """Write the status file of a run."""
-    run.state = state
-    for name, content in more.items():
-        setattr(run, name, content)
     (folder / run.name).write_text(run.model_dump_json())
 
 
@@ -266,16 +263,16 @@ def test_a_run_elsewhere_is_silent_after_ten_minutes():
 
 
 def test_parts_add_up(folder):
-    place(folder, record(0, 10), instances_per_second=2.0, seconds_left=3.0, done=4)
-    place(folder, record(10, 20), instances_per_second=1.0, seconds_left=8.0, done=2)
+    place(folder, record(0, 10, instances_per_second=2.0, seconds_left=3.0, done=4))
+    place(folder, record(10, 20, instances_per_second=1.0, seconds_left=8.0, done=2))
     for name in ("a-000000000-000000003.h5", "a-000000010-000000011.h5"):
         (folder / name).touch()
     (status,) = statuses(folder)
     assert (status.done, status.instances, status.state) == (6, 20, "computing")
     assert (status.instances_per_second, status.seconds_left) == (3.0, 8.0)
-    place(folder, record(0, 10), "computed")
+    place(folder, record(0, 10, state="computed"))
     assert statuses(folder)[0].state == "computing"
-    place(folder, record(10, 20), "computed")
+    place(folder, record(10, 20, state="computed"))
     assert statuses(folder)[0].state == "stopped"  # shards are missing, and no run computes them
     (folder / "a-000000000-000000019.h5").touch()
     assert statuses(folder)[0].state == "computed"
@@ -302,7 +299,7 @@ def test_any_whole_shard_tells_the_campaign_where_no_run_does(folder):
 
 @pytest.mark.parametrize("where", ["r.h5", "r.h5.shards", "."])
 def test_places(folder, tmp_path, command, where):
-    place(folder, record(), done=5, messages=["\x1b[2Jwiped"])
+    place(folder, record(done=5, messages=["\x1b[2Jwiped"]))
     code, out, err = command("status", where)
     assert (code, err) == (0, "")
     assert "computing" in out

@@ -64,17 +64,12 @@ def breaks(arguments: Annotated[SpecArguments, SpecOptions("breaks", kind=SpecWi
     said.append(arguments.spec())
 
 
-def app_with_breaks():
-    made = typer.Typer()
-    for name in ("breaks", "other"):
-        commands.add_command(made, f"{__name__}:breaks", name)
-    return made
-
-
 def test_a_new_key_is_told_in_one_place():
     """Its option, panel, help and default, ``--set``, range and refusal come from its field."""
     said.clear()
-    made = app_with_breaks()
+    made = typer.Typer()
+    for name in ("breaks", "other"):
+        commands.add_command(made, f"{__name__}:breaks", name)
 
     def run(*line):
         return CliRunner().invoke(made, ["breaks", "--no-spread", *line], env={"COLUMNS": "100"})

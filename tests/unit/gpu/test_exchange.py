@@ -11,11 +11,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from fake_campaign import HORIZON_YEARS, campaign, compute, opened, write
+from fake_campaign import HORIZON_YEARS, opened, write
 from scipy.stats import binom, poisson
 from tables import each
 
-import mcage
 from mcage.errors import UserError
 from mcage.gpu.exchange import (
     DetectedSoftErrors,
@@ -28,7 +27,6 @@ from mcage.gpu.exchange import (
     words_allowed,
 )
 from mcage.lifetime import EndCause
-from mcage.results.writer import conforming, write_results
 from mcage.stats.estimates import proportion
 
 NEVER = np.inf
@@ -225,10 +223,10 @@ AGES = [0.0, 2.0, HORIZON_YEARS]
 RANKS = 4
 
 
-def ages_of_words(cases, instances, seed=5, scale=12.0):
+def ages_of_words(instances, seed=5):
     """Ages of words that follow a Poisson process of each slice: [case, instance, rank]."""
     draw = np.random.default_rng(seed)
-    ages = np.cumsum(draw.exponential(scale, (cases, instances, RANKS)), axis=2)
+    ages = np.cumsum(draw.exponential(12.0, (3, instances, RANKS)), axis=2)
     return np.where(ages < HORIZON_YEARS, ages, np.nan)
 
 
@@ -242,7 +240,7 @@ def of_sms(years, dead, words):
 
 
 def test_shares_follow_from_independent_sms(results):
-    years = ages_of_words(3, 240)
+    years = ages_of_words(240)
     frame = results.mcage.exchanged(
         AGES, years=years, rule="secded", sms=6, slices_per_sm=2, spare_sms=1
     )
@@ -267,22 +265,12 @@ def test_shares_follow_from_independent_sms(results):
                 assert getattr(line, name) <= getattr(line, f"{name}_upper")
 
 
-def spec_of_dies(slices):
-    return f"[faults]\nsigma_die_volts = 0.01\nslices_per_chip = {slices}\n"
-
-
-@pytest.fixture
-def of_dies(tmp_path):
-    header = campaign(instances=100, spec_toml=spec_of_dies(8))
-    pieces = [conforming(header, compute(0, 100), 100)]
-    write_results(tmp_path / "d.h5", header, iter(pieces))
-    with mcage.open_results(tmp_path / "d.h5") as results:
-        yield results
+of_dies = opened(100, spec_toml="[faults]\nsigma_die_volts = 0.01\nslices_per_chip = 8\n")
 
 
 def test_where_dies_differ_a_gpu_is_a_die(of_dies):
     """Dies of eight slices; the last four slices make no whole one."""
-    years = ages_of_words(3, 100)
+    years = ages_of_words(100)
     asked = {"rule": 1, "sms": 4, "slices_per_sm": 2, "spare_sms": 1}
     with pytest.warns(UserWarning, match="8 slices share each die"):
         of_dies.mcage.survival()
@@ -312,7 +300,7 @@ def test_where_dies_differ_a_gpu_is_a_die(of_dies):
 )
 def test_what_cannot_be_answered_is_refused(of_dies, fields, words):
     with pytest.raises(UserError, match=words):
-        of_dies.mcage.exchanged(**({"years": ages_of_words(3, 100)} | fields))
+        of_dies.mcage.exchanged(**({"years": ages_of_words(100)} | fields))
 
 
 def test_ages_of_words_must_be_there(results, tmp_path, refusal):
@@ -320,16 +308,16 @@ def test_ages_of_words_must_be_there(results, tmp_path, refusal):
     with pytest.raises(UserError, match="there is no variable uncorrectable_years"):
         results.mcage.exchanged()
     with pytest.raises(UserError, match=r"has the shape \(3, 5, 4\), expected \(3, 240,"):
-        results.mcage.exchanged(years=ages_of_words(3, 5))
+        results.mcage.exchanged(years=ages_of_words(5))
     few = results.isel(instance=slice(0, 30))
     with pytest.raises(UserError, match="30 slices make no whole SM of 64"):
-        few.mcage.exchanged(years=ages_of_words(3, 30), slices_per_sm=64)
+        few.mcage.exchanged(years=ages_of_words(30), slices_per_sm=64)
     back = results.isel(instance=[1, 0])
     with pytest.raises(UserError, match="rising order"):
-        back.mcage.exchanged(years=ages_of_words(3, 2), slices_per_sm=1)
+        back.mcage.exchanged(years=ages_of_words(2), slices_per_sm=1)
     draws = results.assign_attrs(spec="[draws]\nfile = 'x'\n")
     with pytest.raises(UserError, match="same draw of the constants"):
-        draws.mcage.exchanged(years=ages_of_words(3, 240))
+        draws.mcage.exchanged(years=ages_of_words(240))
     write(tmp_path / "r.h5", (8,))
     assert "rule = 'x'" in refusal("gpu", "exchange", "r.h5", "--rule", "x")
 
@@ -341,10 +329,10 @@ def protected(results, guards):
     return results.drop_indexes(parts).assign_coords(protection=("case", guards))
 
 
-def recorded(results, seed=6):
+def recorded(results):
     """Results with ages and entries of words, as a sweep will record them."""
-    years = ages_of_words(3, 240, seed)
-    entries = np.random.default_rng(seed).integers(0, 6, years.shape)
+    years = ages_of_words(240, 6)
+    entries = np.random.default_rng(6).integers(0, 6, years.shape)
     dims = ("case", "instance", "uncorrectable_rank")
     fields = {"uncorrectable_years": years, "uncorrectable_entry": entries}
     results = results.drop_vars([*fields, "uncorrectable_rank"])

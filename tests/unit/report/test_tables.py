@@ -20,7 +20,6 @@ import mcage
 from mcage.campaign.merge import merge
 from mcage.campaign.run import run_campaign
 from mcage.campaign.shards import write_shard
-from mcage.campaign.study import Study
 from mcage.errors import UserError
 from mcage.report.cases import summarized
 from mcage.report.presentation import Summary
@@ -266,9 +265,7 @@ def test_files_of_other_studies(tmp_path):
     assert [(row["file"], row["instances"]) for row in listed] == [(str(pi), 20), (str(more), 40)]
     printed = show(pi, more, "--csv").stdout.splitlines()
     assert [line.split(",")[0] for line in printed] == ["file", str(pi), str(more)]
-    sweep = run_campaign(
-        Study(fake_campaign.campaign(instances=6), fake_campaign.compute), tmp_path / "s.h5", 9
-    )
+    sweep = run_campaign(fake_campaign.study(instances=6), tmp_path / "s.h5", 9)
     refused("holds another study than", pi, sweep)
 
 
@@ -281,9 +278,8 @@ def file_of(tmp_path_factory):
 
     @functools.cache
     def written(**faults):
-        campaign = fake_campaign.campaign(instances=50, spec_toml=tomli_w.dumps({"faults": faults}))
-        out = tmp_path_factory.mktemp("chips") / "r.h5"
-        return run_campaign(Study(campaign, fake_campaign.compute), out, 20)
+        study = fake_campaign.study(instances=50, spec_toml=tomli_w.dumps({"faults": faults}))
+        return run_campaign(study, tmp_path_factory.mktemp("chips") / "r.h5", 20)
 
     return written
 
@@ -453,8 +449,7 @@ SPENT = Measure(
 @pytest.fixture
 def path(tmp_path, monkeypatch):
     monkeypatch.setattr(SweepHeader, "measures", (*MEASURES, SPENT))
-    header = fake_campaign.campaign(instances=30, spec_toml=SweepSpec().to_toml())
-    study = Study(header, fake_campaign.compute)
+    study = fake_campaign.study(instances=30, spec_toml=SweepSpec().to_toml())
     return run_campaign(study, tmp_path / "r.h5", 30)
 
 
