@@ -204,28 +204,25 @@ def test_a_program_that_no_engine_could_run_is_refused(members, said):
     assert "\n" not in str(caught.value)
 
 
-def test_a_program_must_say_where_values_go():
-    with pytest.raises(UserError, match="does not define write"):
-        technique_of(type("Nowhere", (PlacementProgram,), {})())
-
-
-@pytest.mark.parametrize("program", [None, Spilling, "module:NAME"])
-def test_program_placement_needs_a_program(program):
-    with pytest.raises(UserError, match="needs a program"):
-        technique_of(program)
+@each(
+    ("made", "message"),
+    [
+        (lambda: technique_of(type("No", (PlacementProgram,), {})()), "does not define write"),
+        (lambda: technique_of(None), "needs a program"),
+        (lambda: technique_of(Spilling), "needs a program"),
+        (lambda: technique_of("module:NAME"), "needs a program"),
+        (lambda: technique_of(Spilling(), Storage.INLINE), "program placement"),
+        (lambda: technique_of(Spilling(), gating=Gating.IDLE_WINDOWS), "program placement"),
+    ],
+)
+def test_programs_and_policies_that_do_not_go_together(made, message):
+    with pytest.raises(UserError, match=message):
+        made()
 
 
 def test_other_placements_have_no_program():
     with pytest.raises(UserError, match="no other placement has any"):
         dataclasses.replace(TECHNIQUES["rrcd"], program=Spilling())
-
-
-@pytest.mark.parametrize(
-    "policies", [(Storage.INLINE, Gating.EMPTY), (Storage.PLAIN, Gating.IDLE_WINDOWS)]
-)
-def test_policies_that_do_not_go_with_programs(policies):
-    with pytest.raises(UserError, match="program placement"):
-        technique_of(Spilling(), *policies)
 
 
 def test_shipped_techniques_do_not_speak_of_programs():
@@ -276,13 +273,17 @@ def test_programs_of_a_file_differ_by_their_functions():
     assert first == spilling(1)
 
 
+def count_with(write):
+    replay = prepare(excerpt(), technique_of(derived(write=staticmethod(write))))
+    return NumpyEngine().count(replay, demanding_maps(1))
+
+
 def test_what_a_program_raises_is_its_own_error():
     def write(state, entries, value):
         return 1 // (value.row - value.row)
 
-    replay = prepare(excerpt(), technique_of(derived(write=staticmethod(write))))
     with pytest.raises(UserError, match=r"'spilling': write fails at cycle .*ZeroDivisionError"):
-        NumpyEngine().count(replay, demanding_maps(1))
+        count_with(write)
 
 
 def test_what_a_program_is_told_cannot_be_changed():
@@ -290,13 +291,11 @@ def test_what_a_program_is_told_cannot_be_changed():
         entries.free[0] = 0
         return -2
 
-    replay = prepare(excerpt(), technique_of(derived(write=staticmethod(write))))
     with pytest.raises(UserError, match="read-only"):
-        NumpyEngine().count(replay, demanding_maps(1))
+        count_with(write)
 
 
 @pytest.mark.parametrize("answer", [None, 1.5, True, "here"])
 def test_an_answer_must_be_an_integer(answer):
-    program = derived(write=staticmethod(lambda state, entries, value: answer))
     with pytest.raises(UserError, match="where an integer is needed"):
-        NumpyEngine().count(prepare(excerpt(), technique_of(program)), demanding_maps(1))
+        count_with(lambda state, entries, value: answer)

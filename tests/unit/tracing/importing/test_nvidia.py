@@ -17,6 +17,7 @@ from mcage.tracing.importing.sass import ZERO, instruction_of
 from mcage.tracing.importing.sources import ImportOptions, Source
 
 NEVER_SHOWN = nvbit.NEVER_SHOWN
+KERNEL = b"Kernel f - grid size 1,1,1 - block size %d,1,1 - nregs 9 - shmem 0 - cuda stream id 0\n"
 BYTE_LOADS = {"cutracer/reduction-after": 6}
 """Writes of loads whose contents no later record shows; the reference gives up all such loads."""
 
@@ -119,9 +120,7 @@ def test_warps_of_earlier_launches_have_ended_when_a_buffer_has_been_printed(tmp
     content = text_of("nvbit/matrixtranspose-two-sms")
     body = content[content.index(b"Kernel ") :]
     without_exit = body.replace(b"- EXIT ;:", b"- @P0 EXIT ;:")
-    other = (
-        b"Kernel f - grid size 1,1,1 - block size 32,1,1 - nregs 4 - shmem 0 - cuda stream id 0\n"
-    )
+    other = KERNEL % 32
     other += b"CTA 0,0,0 - warp 63 - NOP ;:\n\n" * 11 + b"CTA 0,0,0 - warp 63 - EXIT ;:\n\n"
     monkeypatch.setattr(nvbit, "EARLY_RECORDS", 10)
     recording = read(tmp_path, without_exit + other + body)
@@ -137,10 +136,7 @@ def test_blocks_that_do_not_fill_their_last_warp(tmp_path):
         for sass in (b"MOV R0, 0x1", b"MOV R0, 0x2", b"EXIT")
         for warp in (6, 7, 8)
     )
-    head = (
-        b"Kernel k - grid size 1,1,1 - block size 72,1,1 - nregs 9 - shmem 0 - cuda stream id 0\n"
-    )
-    recording = read(tmp_path, head + records)
+    recording = read(tmp_path, KERNEL % 72 + records)
     lanes = {w.facts["warp_in_cta"]: (w.lanes, w.size) for w in recording.windows}
     assert lanes == {0: (32, 16), 1: (32, 16), 2: (8, 16)}
 
@@ -176,9 +172,7 @@ def test_kernels_without_records(tmp_path):
     """Thousands of launches of which nothing is recorded."""
     content = text_of("nvbit/matrixtranspose-two-sms")
     head, line, rest = content.partition(b"Kernel ")
-    other = (
-        b"Kernel f - grid size 1,1,1 - block size 64,1,1 - nregs 4 - shmem 0 - cuda stream id 0\n"
-    )
+    other = KERNEL % 64
     before = read(tmp_path, head + other + line + rest)
     launches = [window.origin.launch for window in before.windows]
     assert launches == [0] * 2 + [1] * 14  # no record says that the warps of CTA 0 were not its own

@@ -259,13 +259,8 @@ def test_work_groups_stay_together_and_fill_one_unit_after_the_other():
         for time in range(6)
     ]
     placed = place_windows([each for group in groups for each in group], GCN, "log")
-    assert [each.place for each in placed] == [
-        Place(unit, part)
-        for unit, part in (
-            *((0, 0), (0, 1)),
-            *((1, 0), (1, 1)),
-        )
-    ]
+    expected = [Place(unit, part) for unit in (0, 1) for part in (0, 1)]
+    assert [each.place for each in placed] == expected
     assert [len(each.windows) for each in placed] == [4, 4, 2, 2]
 
 
