@@ -29,7 +29,7 @@ from engine_cases import (
 )
 from host_gpu.compiler import needs_host_compiler
 from host_gpu.host_device import HostDevice
-from sweep_cases import assert_same_arrays
+from sweep_cases import assert_same_arrays, undervolted_spec
 from trace_strategies import SPILLING, random_trace
 
 from mcage.engines import device_of, parse_devices, select_engine
@@ -40,7 +40,6 @@ from mcage.engines.parity import ask, compare, demanding_maps, excerpt
 from mcage.errors import UserError
 from mcage.geometry import GCN
 from mcage.replays.prepare import FixedReplay, prepare
-from mcage.spec import SweepSpec
 from mcage.studies.sweep.study import Sweep
 from mcage.techniques import TECHNIQUES
 from mcage.traces import first_generations
@@ -154,7 +153,7 @@ def test_programs_of_a_plan_are_compiled_before_they_are_asked_for_and_no_other(
             return module
 
     engine = CudaEngine([Recording()])
-    sweep = Sweep(small_undervolted(("baseline", "rrcd", "rrcd+pg")), engine)
+    sweep = Sweep(undervolted_spec(["baseline", "rrcd", "rrcd+pg"]), engine)
     sweep.compute(0, 3)
     (here,) = engine._on_devices
     wait(here.walk.runner._modules.values())
@@ -190,17 +189,6 @@ def test_compilations_are_those_that_replays_ask_for():
             assert select_program(technique, GCN) in listed
 
 
-def small_undervolted(techniques):
-    return SweepSpec(
-        instances=3,
-        techniques=techniques,
-        scenarios=("clustered",),
-        environments=("undervolted",),
-        workload={"kernels": ("MatrixTranspose",), "periods": 2, "generations": 1},
-        life={"epochs": 2},
-    )
-
-
 @needs_host_compiler
 @pytest.mark.parametrize(
     ("techniques", "races"),
@@ -211,7 +199,7 @@ def small_undervolted(techniques):
 )
 def test_a_sweep_is_the_same_whatever_computes_it(techniques, races):
     """Cells fail, and sampled cells are counted; nothing uses memory without order."""
-    spec, cuda = small_undervolted(tuple(techniques.split())), HostDevice(seed=8, races=races)
+    spec, cuda = undervolted_spec(techniques.split()), HostDevice(seed=8, races=races)
     actual, meant = (Sweep(spec, engine).compute(0, 3) for engine in (CudaEngine([cuda]), NUMPY))
     assert_same_arrays(actual, meant)
     assert meant["faulty_entries_start"].any()
@@ -258,6 +246,15 @@ def test_a_program_that_did_not_compile_is_tried_again():
             runner.module(("a.cu", {}))
 
 
+def assert_each_as_alone(cuda, replays, kernel, maps):
+    each = cuda.cell_times_each(replays, kernel, maps)
+    for times, number, fault_map in zip(each, kernel.tolist(), maps, strict=True):
+        expected = NUMPY.cell_times(replays[number], fault_map[None])
+        assert times.period == expected.period
+        assert np.array_equal(times.ones, expected.ones)
+        assert np.array_equal(times.powered, expected.powered)
+
+
 @needs_host_compiler
 @pytest.mark.parametrize("name", ["rrcd", "rrcd+pg", "rrcd+rc+rar", "gr-guard"])
 def test_cell_times_of_slices_that_run_different_kernels(monkeypatch, name):
@@ -265,13 +262,7 @@ def test_cell_times_of_slices_that_run_different_kernels(monkeypatch, name):
     monkeypatch.setattr(walk, "TOGETHER", 3)
     replays, maps = tuple(random_replays(TECHNIQUES[name])), seeded_fault_maps(4)
     cuda = cuda_engine(seed=6)
-    each = list(cuda.cell_times_each(replays, KERNEL, maps))
-    assert len(each) == len(KERNEL)
-    for times, number, fault_map in zip(each, KERNEL.tolist(), maps, strict=True):
-        expected = NUMPY.cell_times(replays[number], fault_map[None])
-        assert times.period == expected.period
-        assert np.array_equal(times.ones, expected.ones)
-        assert np.array_equal(times.powered, expected.powered)
+    assert_each_as_alone(cuda, replays, KERNEL, maps)
     (device,) = cuda.devices
     assert device.launches == 2 * 3  # homes, occupants and times, for three slices and for two
 
@@ -284,13 +275,7 @@ def test_a_kernel_with_more_cycles_than_32_bits_among_others():
         *random_replays(TECHNIQUES["rrcd"], longer=1 << 26),
     )
     assert replays[0].period < 2**32 < replays[3].period
-    kernel, maps = np.array([3, 0]), seeded_fault_maps(4)[1:3]
-    for times, number, fault_map in zip(
-        cuda_engine().cell_times_each(replays, kernel, maps), kernel.tolist(), maps, strict=True
-    ):
-        expected = NUMPY.cell_times(replays[number], fault_map[None])
-        assert np.array_equal(times.ones, expected.ones)
-        assert np.array_equal(times.powered, expected.powered)
+    assert_each_as_alone(cuda_engine(), replays, np.array([3, 0]), seeded_fault_maps(4)[1:3])
 
 
 @needs_host_compiler

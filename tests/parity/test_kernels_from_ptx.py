@@ -22,14 +22,13 @@ from engine_cases import NUMBA, NUMPY, daily, duties_of, live, random_replays
 from host_gpu.compiler import needs_host_compiler
 from host_gpu.host_device import OPTIONS_OF_CUPY, HostDevice, LaunchError
 from kernel_resources import NvrtcError, path_of_compiler
-from sweep_cases import assert_same_arrays
+from sweep_cases import assert_same_arrays, undervolted_spec
 
 from mcage.engines.cuda_engine import CudaEngine
 from mcage.engines.cuda_engine.devices import NVRTC_OPTIONS
 from mcage.engines.parity import ask, compare, demanding_maps, excerpt
 from mcage.protection.codes import secded
 from mcage.replays.prepare import prepare
-from mcage.spec import SweepSpec
 from mcage.studies.sweep.study import Sweep
 from mcage.techniques import TECHNIQUES
 from mcage.version import KERNELS
@@ -105,29 +104,17 @@ def test_each_technique_is_equal_to_the_last_bit(name, architecture):
 @pytest.mark.slow
 def test_a_sweep_is_equal_to_the_last_bit(architecture):
     """Cells fail, and sampled cells are counted."""
-    assert_same_sweeps(architecture, techniques=("baseline", "rrcd"), instances=2, life_epochs=2)
+    assert_same_sweeps(architecture, undervolted_spec(["baseline", "rrcd"]), 2)
 
 
 @pytest.mark.slow
 def test_a_longer_sweep_is_equal_to_the_last_bit(architecture, thorough):
     techniques = ("baseline", "disable", "gr-guard", "rrcd+pg", "rrcd+rc+rar")
     kernels = ("MatrixTranspose", "QuasiRandomSequence")
-    assert_same_sweeps(architecture, techniques, instances=4, life_epochs=3, kernels=kernels)
+    assert_same_sweeps(architecture, undervolted_spec(techniques, kernels, epochs=3), 4)
 
 
-def assert_same_sweeps(architecture, techniques, instances, life_epochs, kernels=None):
-    spec = SweepSpec(
-        instances=instances,
-        techniques=techniques,
-        scenarios=("clustered",),
-        environments=("undervolted",),
-        workload={
-            "kernels": kernels or ("MatrixTranspose",),
-            "periods": 2,
-            "generations": 1,
-        },
-        life={"epochs": life_epochs},
-    )
+def assert_same_sweeps(architecture, spec, instances):
     device = HostDevice(seed=3, ptx=True, architecture=architecture)
     actual = Sweep(spec, CudaEngine([device])).compute(0, instances)
     assert device.launches

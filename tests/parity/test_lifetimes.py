@@ -29,13 +29,6 @@ KERNELS = (0, 1, 0, 1, 0)
 FAULT_FREE, MILD, HEAVY = fault_free_maps(), seeded_fault_maps(3)[1:2], seeded_fault_maps(3)[2:3]
 
 
-def new_stress(engine, technique, instances=1, tracked=()):
-    shared = shared_replays(engine, TRACES, TECHNIQUES[technique])
-    cells = np.array(tracked, dtype=np.int64)
-    pairs = TrackedCells(np.repeat(np.arange(instances), len(cells)), np.tile(cells, instances))
-    return shared, engine.stress(shared.duties, pairs, instances)
-
-
 def dense(engine, shared, maps):
     """Seconds of every cell, each stretch exposed as if the slice were faulty: float64[2, n]."""
     seconds = np.zeros((2, GCN.cells))
@@ -44,11 +37,6 @@ def dense(engine, shared, maps):
         seconds[0] += times.zeros[0].ravel() * (length / times.period)
         seconds[1] += times.ones[0].ravel() * (length / times.period)
     return seconds
-
-
-def add_all(stress, maps):
-    for kernel, length, one in zip(KERNELS, LENGTHS, maps, strict=True):
-        stress.add(np.array([0]), Turns.single(np.array([kernel])), one, length)
 
 
 CLEAN, FAULTS_COME = [FAULT_FREE] * 5, [FAULT_FREE, FAULT_FREE, MILD, HEAVY, FAULT_FREE]
@@ -64,8 +52,10 @@ def test_times_are_those_of_each_stretch(engine, technique, maps):
     Up to rounding, of which each stretch may add its own.
     """
     tracked = np.random.default_rng(1).choice(GCN.cells, 5000, replace=False)
-    shared, stress = new_stress(engine, technique, tracked=tracked)
-    add_all(stress, maps)
+    shared = shared_replays(engine, TRACES, TECHNIQUES[technique])
+    stress = engine.stress(shared.duties, TrackedCells(np.zeros_like(tracked), tracked), 1)
+    for kernel, length, one in zip(KERNELS, LENGTHS, maps, strict=True):
+        stress.add(np.array([0]), Turns.single(np.array([kernel])), one, length)
     times = dense(NUMBA, shared, maps)
     assert times[:, tracked].any(axis=1).all()
     tolerance = {"rtol": 1e-12, "atol": 1e-12 * sum(LENGTHS)}

@@ -1,8 +1,7 @@
 """The oracle against traces small enough to work out by hand."""
 
 import numpy as np
-import pytest
-from oracle import ALL_LANES, block_record, inline_record, replay, steady_passes
+from oracle import ALL_LANES, inline_record, replay
 from trace_strategies import alloc, pattern, read, release, trace_of, write
 
 UNEVEN = np.arange(64, dtype=np.uint32) ** 2 * 0x10001  # fits no rule, nor does its first block
@@ -24,14 +23,6 @@ def one_cycles(outcome, entry, component, bit=0):
 
 
 # ---- records ---------------------------------------------------------------------------------
-
-
-def test_block_record_bytes():
-    # Exponents 1 and 3 of the sliding window: 1 | 3 << 3 = 25. A zero delta is 7: 7 | 7 << 3 = 63.
-    assert block_record(pattern(2, 2, 8), 64) == bytes([2, 0, 0, 0, 25])
-    assert block_record(pattern(0x01020304), 64) == bytes([4, 3, 2, 1, 63])
-    # 2**31 and 2**12: of 31 and 12 the low three bits remain, 7 and 4: 7 | 4 << 3 = 39.
-    assert block_record(pattern(0, 2**31, 2**12), None) == bytes([0, 0, 0, 0, 39])
 
 
 def test_inline_record_bytes():
@@ -438,15 +429,3 @@ def test_rrcd_rc_rar_scans_from_the_selector_on():
     assert (outcome.powered[5] == 4 + 4).all()  # [0, 4) and, second in the wrap after 2, [6, 10)
     assert (outcome.powered[9] == 9).all()  # [1, 10)
     assert (outcome.powered[2] == 5).all()  # [5, 10)
-
-
-def test_two_kernels_can_strand_the_pointer_of_argo():
-    # 64 windows of 4, then 42 of 6: from 63 the pointer goes to 64 mod 42 = 22 and on to 23.
-    trace = trace_of(
-        [
-            *(alloc(0, 0, 4), write(0, 0, 0, 1), release(1, 0)),
-            *(alloc(2, 0, 6), write(2, 0, 0, 1), release(3, 0)),
-        ]
-    )
-    with pytest.raises(ValueError, match="never comes back"):
-        list(steady_passes(trace, "argo", offsets=[63]))

@@ -12,6 +12,7 @@ from engine_cases import NUMBA, NUMPY, daily, with_first_slots
 from places import shown_files
 from program_oracle import OracleEngine
 from rrcd_program import programmed
+from tables import slow
 
 from mcage.engines.parity import ask, ask_passes, compare, demanding_maps, excerpt
 from mcage.engines.stress import Turns
@@ -304,26 +305,18 @@ def breaking(answer):
 
 
 @pytest.mark.parametrize(
-    ("answer", "entry", "problem"),
+    ("engine", "answer", "entry", "problem"),
     [
-        (in_entry(0), 0, "another row lives there"),
-        (in_entry(256), 256, "there is no such entry"),
-        (-7, -1, "there is no such entry"),
-        (in_block(5, 1), 5, "an uncompressed value needs the whole of it"),
-        (in_entry(77), 77, "it has a faulty block"),
+        (NUMPY, in_entry(0), 0, "another row lives there"),
+        (NUMPY, in_entry(256), 256, "there is no such entry"),
+        (NUMPY, -7, -1, "there is no such entry"),
+        (NUMPY, in_block(5, 1), 5, "an uncompressed value needs the whole of it"),
+        (NUMPY, in_entry(77), 77, "it has a faulty block"),
+        slow(NUMBA, in_entry(0), 0, "another row lives there"),
     ],
 )
-def test_a_breach_names_technique_cycle_row_and_entry(answer, entry, problem):
-    assert_breach_is_named(NUMPY, answer, entry, problem)
-
-
-@pytest.mark.slow
-def test_a_breach_is_named_by_the_compiled_engine():
-    """One of them: to compile each program takes long; the rules are lines side by side."""
-    assert_breach_is_named(NUMBA, in_entry(0), 0, "another row lives there")
-
-
-def assert_breach_is_named(engine, answer, entry, problem):
+def test_a_breach_names_technique_cycle_row_and_entry(engine, answer, entry, problem):
+    """One of them compiled: each program takes long; the rules are lines side by side."""
     maps, write = demanding_maps(1), 9
     maps[0, 77] = 4
     replay = prepare(excerpt(), technique_of(breaking(answer)))

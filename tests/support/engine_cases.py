@@ -6,11 +6,11 @@ import itertools
 import random
 
 import numpy as np
-import pytest
 import trace_strategies
 from covering import Covering
 from host_gpu.host_device import HostDevice
 from oracle import Policies, replay_sum
+from tables import slow
 from trace_strategies import SPILLING, random_fault_map, random_trace
 
 from mcage.aging.environment import environment
@@ -92,11 +92,10 @@ def daily_policies():
 
 def daily(cases, chosen):
     """Cases of a parametrized test, of which those that are not chosen are slow."""
-
-    def slow(case):
-        return pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=pytest.mark.slow)
-
-    return [case if case in chosen else slow(case) for case in cases]
+    return [
+        case if case in chosen else slow(*(case if isinstance(case, tuple) else (case,)))
+        for case in cases
+    ]
 
 
 def oracle_policies(technique):

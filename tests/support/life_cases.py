@@ -46,11 +46,11 @@ def random_values(rows, seed=0):
     return values
 
 
-def steady_trace(values, first_slot=0):
+def steady_trace(values):
     """One window whose registers hold one value each, all the time, pass after pass."""
     rows = len(values)
-    events = [alloc(0, first_slot, rows), release(CYCLES - 1, first_slot)]
-    events += [write(0, first_slot, reg, value) for reg, value in enumerate(values)]
+    events = [alloc(0, 0, rows), release(CYCLES - 1, 0)]
+    events += [write(0, 0, reg, value) for reg, value in enumerate(values)]
     return trace_of(events, CYCLES)
 
 

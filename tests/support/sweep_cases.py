@@ -32,6 +32,18 @@ def small_spec(**fields):
     return SweepSpec.from_mapping(given | fields)
 
 
+def undervolted_spec(techniques, kernels=("MatrixTranspose",), epochs=2):
+    """A sweep of a few epochs in which cells are faulty from the start, and others fail."""
+    return SweepSpec(
+        instances=4,
+        techniques=tuple(techniques),
+        scenarios=("clustered",),
+        environments=("undervolted",),
+        workload={"kernels": kernels, "periods": 2, "generations": 1},
+        life={"epochs": epochs},
+    )
+
+
 @cache
 def _first_sweep():
     return Sweep(small_spec(), *select_engine("numba"))

@@ -3,6 +3,13 @@
 import inspect
 from contextlib import contextmanager
 
+import pytest
+
+
+def slow(*values):
+    """A case of `pytest.mark.parametrize` that the daily tests leave out."""
+    return pytest.param(*values, marks=pytest.mark.slow)
+
 
 def each(names, cases):
     """As `pytest.mark.parametrize`, but all cases are a single test, which names what fails.

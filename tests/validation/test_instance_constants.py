@@ -52,18 +52,15 @@ def constants(temperature=353.15, vt0=0.3, factor=1.0, activity=1.0, swing=0.0):
     )
 
 
-def lives(count, trace=None, distributions=WIDE, **options):
+def lives(count, distributions=WIDE, guardband=0.05, **of_instances):
     """Lives of healthy instances of which some constants differ."""
-    given = {name: options.pop(name) for name in ("guardband",) if name in options}
-    traces = [steady_trace([ZERO]) if trace is None else trace]
-    tail = options.pop("tail", None) or tail_of(*({} for _ in range(count)))
     return lived(
-        traces,
+        [steady_trace([ZERO])],
         "baseline",
-        tail,
+        tail_of(*[{}] * count),
         distributions=distributions,
-        constants=constants(**options),
-        delay_guardband=given.get("guardband", 0.05),
+        constants=constants(**of_instances),
+        delay_guardband=guardband,
     )
 
 
@@ -143,10 +140,8 @@ def test_each_epoch_has_its_temperature():
 
 def test_a_cell_that_was_stressed_less_may_have_shifted_further():
     """Half of a slice is at '0' in a cool year, the other one in a hot one that is shorter."""
-    zero = np.zeros(64, dtype=np.uint32)
-    traces = [steady_trace([zero]), steady_trace([~zero])]
     life = lived(
-        traces,
+        [steady_trace([ZERO]), steady_trace([~ZERO])],
         "baseline",
         kernels=[[0, 1]],
         epoch_edges_years=(0.0, 1.1, 2.0),

@@ -71,22 +71,17 @@ def test_the_page_shows_the_committed_lives(slope, release):
         setting, technique, *_, reach, years, lost, more = (cell.strip() for cell in cells_shown)
         assert setting == f"{line['scenario']} {float(line['vdd_volts']):g} V"
         assert technique == f"`{line['technique']}`"
-        assert _percent(reach) == pytest.approx(100 * float(line["reach_value"]), abs=0.05)
+        percent = float(reach.removesuffix(" %"))
+        assert percent == pytest.approx(100 * float(line["reach_value"]), abs=0.05)
         for text, name in ((years, "years"), (lost, "lost_to_aging"), (more, "over_reference")):
-            value, lower, upper = (float(line[f"{name}_{key}"]) for key in ESTIMATE)
+            keys = (f"{name}_{key}" for key in ("value", "lower", "upper"))
+            value, lower, upper = (float(line[key]) for key in keys)
             if text == "–":
                 assert value == 0 or (name, line["technique"]) == ("over_reference", REFERENCE)
                 continue
             assert [float(part) for part in text.split("±")] == pytest.approx(
                 [value, (upper - lower) / 2], abs=0.06
             )
-
-
-ESTIMATE = ("value", "lower", "upper")
-
-
-def _percent(text):
-    return float(text.removesuffix(" %"))
 
 
 # What docs/model.md says so that results can be repeated is what the code does.

@@ -8,6 +8,7 @@ from environment_cases import points
 from one_case import KERNELS, engine, spec_of, sweep_of
 from rare_cases import case_of, dead_at_start, distribution_of, fields, ready_case
 from scipy.stats import truncnorm
+from tables import slow
 
 from mcage.errors import UserError
 from mcage.lifetime import EndCause
@@ -44,10 +45,6 @@ PBTI = {"aging": DIFFERENT["aging"] | {"pbti": 1.5}}
 COUNT = 80
 SIGMAS = 4.0
 """Standard errors that an estimate may be off: one false alarm in 16,000 for each."""
-
-
-def slow(*values):
-    return pytest.param(*values, marks=pytest.mark.slow)
 
 
 def drawn(spec, rare, count):

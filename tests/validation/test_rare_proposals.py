@@ -30,10 +30,8 @@ SIGMAS = 4.5
 NEEDED = np.arange(GCN.entries) < 200
 
 
-def with_die(sigma_die_volts=0.01):
-    return VminGaussian(
-        replace(distribution_of("common").scenario, sigma_die_volts=sigma_die_volts)
-    )
+def with_die():
+    return VminGaussian(replace(distribution_of("common").scenario, sigma_die_volts=0.01))
 
 
 def assert_mean(values, expected):

@@ -34,11 +34,6 @@ def rows_of(name):
     return compute()
 
 
-@pytest.fixture(scope="module")
-def rows():
-    return rows_of("wavefronts")
-
-
 @pytest.mark.parametrize(
     "name", [*(pytest.param(it, marks=pytest.mark.slow) for it in [*COMMITTED][:2]), "GPUs"]
 )
@@ -85,8 +80,8 @@ def test_a_figure_shows_what_mcage_computes(path, table):
 
 
 @pytest.mark.slow
-def test_the_pages_have_the_tables(rows):
-    by_work_group = rows_of("work-groups")
+def test_the_pages_have_the_tables():
+    rows, by_work_group = rows_of("wavefronts"), rows_of("work-groups")
     pages = (PAGE, LINES, GPU_LINES)
     page, lines, of_gpus = (path.read_text(encoding="utf-8") for path in pages)
     assert page == with_verdicts(page, rows, by_work_group)

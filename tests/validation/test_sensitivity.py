@@ -373,19 +373,15 @@ def test_a_stopping_rule_is_refused():
 
 
 @each(
-    ("ranges", "message"),
+    ("range_text", "message"),
     [
-        ("temperature=300..500", "life.temperature_kelvin = 500"),
+        ("temperature=300..500", r"life\.temperature_kelvin = 500"),
         ("aging.model=facelift,face", "NBTI model 'face' is unknown"),
-        ("aging.constants.amplitude=1e5..2e5", "the amplitude is what is fitted again"),
     ],
 )
-def test_ranges_outside_of_what_a_spec_may_say(ranges, message):
-    given = spec(**ONE_KERNEL, instances=2)
-    with pytest.raises(UserError) as caught:
-        effects(given, ranges)
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
+def test_ranges_outside_of_what_a_spec_may_say(range_text, message):
+    with pytest.raises(UserError, match=rf"^.*{message}.*$"):
+        effects(spec(**ONE_KERNEL, instances=2), range_text)
 
 
 def test_a_given_amplitude_is_not_overruled():

@@ -9,6 +9,7 @@ import pytest
 from engine_cases import cuda_engine
 from life_cases import NUMBA, NUMPY, YEAR, arrays_of, cell, lived, shared_replays, tail_of
 from nbti_cases import MODELS, constant_environment
+from tables import slow
 from trace_strategies import SPILLING, random_trace
 
 from mcage.aging.nbti import NbtiModel, facelift
@@ -37,17 +38,10 @@ class FollowedFacelift(NbtiModel):
 
     root, state_size, additive = 4, 3, False
 
-    def stress_per_second(self, vdd_volts, temperature_kelvin, vt0_volts):
-        return facelift().stress_per_second(vdd_volts, temperature_kelvin, vt0_volts)
-
-    def diffusion_per_second(self, temperature_kelvin):
-        return facelift().diffusion_per_second(temperature_kelvin)
-
-    def advance(self, state, rates, duty_cycle, seconds):
-        return facelift().advance(state, rates, duty_cycle, seconds)
-
-    def dvth_of(self, state):
-        return facelift().dvth_of(state)
+    stress_per_second = staticmethod(facelift().stress_per_second)
+    diffusion_per_second = staticmethod(facelift().diffusion_per_second)
+    advance = staticmethod(facelift().advance)
+    dvth_of = staticmethod(facelift().dvth_of)
 
 
 FOLLOWED = FollowedFacelift()
@@ -138,10 +132,6 @@ def _one_of_each_history(duties):
 def passed(epoch, years):
     """Years spent in each epoch up to an age."""
     return np.diff([*UNEVEN[: epoch + 1], years])
-
-
-def slow(*values):
-    return pytest.param(*values, marks=pytest.mark.slow)
 
 
 @pytest.mark.parametrize(

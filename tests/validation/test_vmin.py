@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tables import each
+from tables import each, slow
 
 from mcage.engines import select_engine
 from mcage.errors import UserError
@@ -18,10 +18,6 @@ WORKLOAD = {
     "generations": 1,
 }
 SHORTER = WORKLOAD | {"kernels": ["MatrixTranspose"]}
-
-
-def slow(*values):
-    return pytest.param(*values, marks=pytest.mark.slow)
 
 
 def vmin_of(**fields):

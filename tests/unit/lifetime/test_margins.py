@@ -62,13 +62,6 @@ def test_a_cell_lives_until_the_guardband_is_used_up(guardband, cycles_at_zero):
     assert life.degradation.max_dvth_volts[0] == pytest.approx(shifts, rel=1e-6)
 
 
-def test_a_real_kernel_under_the_baseline_lives_three_years():
-    for engine in (NUMPY, NUMBA):
-        life = lived([KERNEL], "baseline", engine=engine, delay_guardband=0.139)
-        assert life.end.seconds[0] / YEAR == pytest.approx(3.0, abs=1e-5)
-        assert life.degradation.max_dvth_volts[0, 0] == pytest.approx(0.0666872, rel=1e-5)
-
-
 def test_operating_points():
     """Aging at all of them, each for its share of the time; delay at the highest."""
     point, high = prefactor_of(MODEL, 0.419, 353.15), prefactor_of(MODEL, 0.8, 353.15)

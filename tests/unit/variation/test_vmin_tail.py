@@ -32,13 +32,6 @@ CLUSTERED = scenario("clustered")
 LOW = {"common": 0.37, "clustered": 0.46, "dispersed": 0.33}
 
 
-def mean_of_cell(cells: TailCells, seed: int, instances: np.ndarray) -> np.ndarray:
-    """Mu plus systematic part of every tail cell."""
-    field = sample_field(CLUSTERED, seed, instances)
-    node = field[cells.instance, cells.entry // 8, cells.cell % 2048 // 128]
-    return CLUSTERED.mu_volts + node
-
-
 def test_against_drawing_all_cells() -> None:
     floor, seed, instances = 0.47, 11, np.arange(20)
     tail = sample_tail(CLUSTERED, seed, instances, floor)
@@ -83,8 +76,8 @@ def slice_by_slice(this, nodes, generator, floor):
 def test_slices_together_are_those_drawn_one_by_one(grid) -> None:
     """To the last bit, with several cells in a segment."""
     this = dataclasses.replace(CLUSTERED, node_rows=grid[0], node_columns=grid[1])
-    instances = np.arange(5, 145)
-    tail = sample_tail(this, 4, instances, 0.47)
+    instances = np.append(np.arange(5, 144), 2**62)
+    tail = sample_tail(this, 4, instances, 0.47, slices_per_chip=40)
     fields = sample_field(this, 4, instances)
     several = 0
     for i in (0, 1, 2, 127, 128, 139):
@@ -125,7 +118,8 @@ def test_exact_law_given_the_field() -> None:
     fourth = variance * (1 + (3 * 128 - 6) * p * (1 - p))
     assert abs(dispersion.sum()) < 4.4 * np.sqrt((fourth - variance**2).sum())
 
-    upper = stats.norm.sf((tail.vmin_volts - mean_of_cell(tail, seed, instances)) / sigma)
+    mean = CLUSTERED.mu_volts + field[tail.instance, tail.entry // 8, tail.cell % 2048 // 128]
+    upper = stats.norm.sf((tail.vmin_volts - mean) / sigma)
     assert stats.kstest(upper / p.ravel()[segment], "uniform").pvalue > 1e-5
 
     place = tail.cell % 128
@@ -221,13 +215,8 @@ def test_without_systematic_part_it_is_one_binomial(this, vdd: float) -> None:
     [  # an independent quadrature over 24,000 drawn rows
         ("common", 375, [0.4916, 2.1732, 5.1217, 8.5661, 83.6475]),
         ("common", 419, [32.8924, 34.3909, 19.9236, 8.5045, 4.2886]),
-        ("common", 450, [74.2819, 21.6162, 3.5941, 0.4538, 0.0540]),
-        ("clustered", 450, [0.1759, 0.4355, 0.7139, 0.9698, 97.7048]),
         ("clustered", 475, [7.6003, 9.5492, 9.3442, 8.4782, 65.0281]),
         ("clustered", 497, [40.3828, 22.5557, 12.5855, 7.4988, 16.9772]),
-        ("clustered", 525, [86.3304, 10.1780, 2.1966, 0.7042, 0.5908]),
-        ("dispersed", 371, [25.1947, 34.7318, 23.9395, 11.0005, 5.1334]),
-        ("dispersed", 600, [99.9932, 0.0068, 0.0000, 0.0000, 0.0000]),
     ],
 )
 def test_recorded_curve(name: str, millivolts: int, percent: list[float]) -> None:
