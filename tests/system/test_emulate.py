@@ -22,7 +22,7 @@ from mcage.errors import UserError
 from mcage.geometry import preset
 from mcage.traces import WRITE, load_trace
 from mcage.traces.library import bundled_trace
-from mcage.tracing.emulation import code_object, compilers
+from mcage.tracing.emulation import code_object, compilers, waves
 from mcage.tracing.emulation.emulate import GEOMETRIES
 from mcage.tracing.emulation.program import Program
 from mcage.tracing.emulation.record import record_kernel
@@ -593,6 +593,33 @@ def test_times_of_compilers_that_are_refused(said_of, monkeypatch, text):
     monkeypatch.setenv("MCAGE_COMPILER_SECONDS", text)
     said = said_of(SAXPY)
     assert said == f"error: MCAGE_COMPILER_SECONDS is '{text}', must be 1 ... 999999 seconds\n"
+
+
+@needs_objdump
+def test_a_long_run_says_how_far_it_is(command, monkeypatch):
+    monkeypatch.setattr(waves, "_SECONDS_BETWEEN_LINES", 0.0)
+    code, _, said = command(*of_sample())
+    assert code == 0
+    told = [int(line.split()[1].replace(",", "")) for line in said.splitlines()]
+    assert told == sorted(told)
+    assert len(told) > 3
+    assert said.endswith(" wave instructions, of at most 20,000,000\n")
+
+
+@needs_objdump
+@each(
+    ("before", "after", "words"),
+    [
+        ("    return {", "    return 5, {", "saxpy.py: arguments returns no dict"),
+        ('    return {"y"', '    return {"z"', "expected must return a dict of buffers"),
+        ("TOLERANCE = 2e-7", "TOLERANCE = -1", "TOLERANCE is -1, must be 0 or more"),
+    ],
+)
+def test_files_of_inputs_that_say_nothing(refusal, tmp_path, before, after, words):
+    text = (SAMPLES / "saxpy.py").read_text()
+    assert before in text
+    (tmp_path / "saxpy.py").write_text(text.replace(before, after))
+    assert words in refusal(*changed(of_sample(), args="saxpy.py"))
 
 
 def test_a_file_of_inputs_prints_beside_the_results(command, tmp_path):

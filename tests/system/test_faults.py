@@ -161,6 +161,7 @@ def test_picture(tmp_path: Path, mode: str) -> None:
         (["--geometry", "amd"], "unknown geometry 'amd'; choose one of gcn, nvidia"),
         (["--geometry", "nvidia", "--mode", "table"], "of entries of a gcn slice, not of nvidia"),
         (["--fit", "shipped", "--vdd", "0.5"], "--vdd: a fit draws no map"),
+        (["--fit", "shipped", "--png", "map.png"], "--png: a fit draws no map"),
         (["--leave-out", "0.53"], "--leave-out 0.53: give the counts with --fit"),
         (["--png", "/"], r"cannot write /: its name must end in \.png"),
     ],

@@ -87,6 +87,7 @@ FILES = {
         ),
         ("gating --kernels noon.toml --out r.h5", "noon.toml: kernels.a.sms = 12:00:00"),
         ("gating --recorded l.csv --out r.h5", "l.csv: line 3: kernel 'BFS' is unknown"),
+        ("both --recorded l.csv --out r.h5", "l.csv: line 3: kernel 'BFS' is unknown"),
         ("optimum --kernels k.toml", "k.toml: kernels.'a'.sms = 99, but the GPU has 16 SMs"),
         ("temperature hot.csv", "heat block SM3 to"),
         ("temperature hot.csv --seconds -1", "--seconds -1: a time of 0 ... "),

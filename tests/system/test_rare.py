@@ -3,7 +3,7 @@
 from functools import partial
 
 import pytest
-from command_line import from_json, run_mcage
+from command_line import from_json, invoke, run_mcage
 
 QUICK = ("--kernel", "MatrixTranspose", "--generations", "1", "--instances", "300")
 CASE = ("--technique", "baseline", "--scenario", "dispersed", "--vdd", "0.6")
@@ -25,6 +25,10 @@ def test_words_and_numbers_agree():
     aged = rare_json(*CASE, *QUICK, "--age", 0.5)
     rate = aged["mean_rate_fit"]["value"]
     assert rate == pytest.approx(aged["probability"] * 1e9 / 4380, rel=1e-3)
+
+
+def test_few_failures_are_warned_of():
+    assert "warning: only" in invoke("rare", *CASE, *QUICK[:4], "--instances", 30).stderr
 
 
 def test_a_probability_asks_for_the_vdd():

@@ -125,6 +125,11 @@ def test_constants_of_a_model_may_be_set():
     assert row["dvth_mv"] != mcage.nbti("facelift", duty=0.5)[0]["dvth_mv"]
 
 
+ONE_CASE = mcage.SweepSpec(
+    techniques=["rrcd"], environments=["dvfs"], workload={"kernels": ["MatrixTranspose"]}
+)
+
+
 @each(
     ("call", "words"),
     [
@@ -134,6 +139,8 @@ def test_constants_of_a_model_may_be_set():
         (lambda: mcage.sensitivity(mcage.SweepSpec(), ranges={"heat": (1, 2)}), "heat"),
         (lambda: mcage.import_traces("log", "out", values="during"), "values 'during'"),
         (lambda: mcage.write_report("none.h5", "out", width=100), "width 100"),
+        (lambda: mcage.write_report("none.h5", "out", height=39), "height 39"),
+        (lambda: mcage.failure_probability(ONE_CASE, 0.0, 1), "instances = 1"),
         (lambda: mcage.faults(maps=0), "maps 0"),
         (lambda: mcage.compare("one.h5"), "name them, too"),
         (lambda: mcage.pareto("one.h5", resamples=9), "--resamples 9"),

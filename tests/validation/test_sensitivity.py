@@ -434,6 +434,13 @@ def test_what_all_instances_have_in_common_has_no_interval():
     assert "alike" not in differ
 
 
+def test_lives_beyond_the_horizon_are_bounds_in_the_table():
+    words = run("--parameter", "guardband", "--horizon", 3).stdout
+    assert "reference: > 3 years" in words
+    assert "< -3.00" in words
+    assert "not known" in words
+
+
 def test_json_csv_and_figures(tmp_path):
     options = ["--parameter", "shift_factor", "--parameter", "guardband"]
     printed = json.loads(run(*options, "--json", "--out", str(tmp_path / "bars.csv")).stdout)
@@ -448,9 +455,9 @@ def test_json_csv_and_figures(tmp_path):
     assert rows.keys() == effects_of.keys()
     for place, effect in effects_of.items():
         assert float(rows[place]["difference"]) == (effect["difference"]["value"] or math.inf)
-    of_sobol = ["--of", "rmst", "--samples", "2", "--method", "sobol"]
+    of_sobol = ["--samples", "2", "--method", "sobol"]
     for more, name in (([], "bars.png"), (of_sobol, "indices.svg"), (of_sobol, "indices.json")):
-        result = run(*options, *more, "--out", str(tmp_path / name))
+        result = run(*options, "--of", "rmst", *more, "--out", str(tmp_path / name))
         assert result.exit_code == 0, result.output
         assert (tmp_path / name).stat().st_size > 300
     indices = json.loads((tmp_path / "indices.json").read_text())["indices"]

@@ -139,6 +139,17 @@ def test_the_process_beside_ends_with_the_block(monkeypatch, tmp_path):
         assert len(started) == 1, "there is nothing left to compile"
 
 
+def test_the_process_beside_ends_with_the_process_that_needs_it(monkeypatch):
+    read, write = os.pipe()
+    os.close(write)
+    ended = []
+    with os.fdopen(read) as nothing_to_read:
+        monkeypatch.setattr(sys, "stdin", nothing_to_read)
+        monkeypatch.setattr(os, "_exit", ended.append)
+        compile_beside._end_with_parent()
+    assert ended == [1]
+
+
 # Compiled functions of the host.
 
 WARM = """

@@ -109,6 +109,7 @@ def test_a_name_that_means_no_single_case_is_refused(name, words):
         (("technique=rrc",), "values of technique: rrcd, rrcd[+]rc, base"),
         (("vdd=0.5",), "values of vdd: 0.4, 0.8"),
         (("vdd<0.4,0.8",), "compares with one number"),
+        (("vdd<low",), "compares with one number"),
         (("technique<1",), "technique is no number"),
         (("technique=rrcd", "technique=base"), "nothing has all of it; alternatives"),
     ],

@@ -267,6 +267,7 @@ def test_an_instance_does_not_depend_on_the_others(mix):
     ("mix", "words"),
     [
         (3, "must be uniform, one"),
+        ("uniform(1)", "must be uniform, one"),
         ("dirichlet(0)", "alpha = 0 must be 0.01 ... 1000"),
         ("dirichlet(a)", "'a' is no number"),
         ("weights(a)", "each kernel once, with its weight"),

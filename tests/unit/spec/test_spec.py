@@ -280,6 +280,20 @@ def test_the_grid_is_every_combination():
 
 
 @each(
+    ("fields", "words"),
+    [
+        ({"aging": {"constants": 3}}, "aging.constants = 3: must be a table of numbers by name"),
+        ({"costs": {"tables": {"32nm": {}}}}, "costs.tables"),
+        ({"draws": {"columns": {"aging.constants.alpha": []}}}, "draws.columns"),
+    ],
+)
+def test_tables_that_say_nothing_are_refused(fields, words):
+    with pytest.raises(UserError) as refused:
+        SweepSpec.from_mapping(fields, "my.toml")
+    assert str(refused.value).startswith(f"my.toml: {words}")
+
+
+@each(
     "techniques, others, meant",
     [
         (["baseline", "rc+rar"], {}, {"baseline": [0.5], "rc+rar": [0.5]}),

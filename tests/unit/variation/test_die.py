@@ -1,5 +1,6 @@
 """The part of Vmin that slices of one die share: its distribution, and what it leaves as it was."""
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -39,6 +40,26 @@ def test_die_of_by_hand() -> None:
     assert die_of(np.array([2**63 - 1]), 40).tolist() == [(2**63 - 1) // 40]
     with pytest.raises(UserError, match="slices_per_chip = 0, expected 1 or more"):
         die_of(np.arange(3), 0)
+
+
+@each(
+    ("name", "floor", "cells", "digest", "vmin_sum"),
+    [  # recorded before there was a die part; four instances, up to id 2**62
+        ("common", 0.40, 2569, "41dde9970f0cd0c2", 1087.5656474797113),
+        ("clustered", 0.48, 5065, "1da716d18f9eae1f", 2493.4769240543033),
+        ("dispersed", 0.35, 2864, "c1b6271c062105ec", 1085.669723195264),
+    ],
+)
+@each("slices_per_chip", (1, 40))
+def test_without_a_die_part_slices_are_what_they_were(
+    name: str, floor: float, cells: int, digest: str, vmin_sum: float, slices_per_chip: int
+) -> None:
+    instances = np.array([0, 1, 12345, 2**62])
+    tail = sample_tail(scenario(name), 7, instances, floor, slices_per_chip)
+    assert len(tail.cell) == cells
+    numbers = tail.cell.astype("<i4").tobytes()
+    assert hashlib.blake2b(numbers, digest_size=8).hexdigest() == digest
+    assert tail.vmin_volts.sum() == pytest.approx(vmin_sum, rel=1e-13)
 
 
 def test_slices_of_a_die_share_its_shift_and_nothing_else() -> None:
