@@ -417,7 +417,7 @@ def estimate(
     weighted = np.where(failed, weights, 0.0)
     total = float(weighted.sum())
     mean_weight_error = float(weights.std(ddof=1)) / math.sqrt(count) if count > 1 else math.inf
-    probability = total / count
+    probability = min(1.0, total / count)  # the mean weight is not exactly 1
     if total == 0:
         most = -math.expm1(math.log((1 - confidence) / 2) / count)
         lower, upper, relative_error = 0.0, min(1.0, most / plain_share), math.inf

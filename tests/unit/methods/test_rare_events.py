@@ -180,6 +180,13 @@ def test_equal_weights_give_a_share():
     assert result.warnings == ()
 
 
+def test_no_probability_exceeds_one():
+    """Where nearly all fail, samples whose weights are 1 only on the mean could add up to more."""
+    weights = np.tile([0.9, 1.12], 500)
+    result = estimate(weights, np.ones(1000, bool), 0.1)
+    assert 0.9 < result.lower < result.probability == result.upper == 1.0
+
+
 def test_weights_count():
     weights = np.array([0.5, 2.0, 1.0, 0.5] * 100)
     failed = np.array([True, False, False, True] * 100)
