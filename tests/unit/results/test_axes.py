@@ -28,14 +28,20 @@ CLOCK = Axis(
 
 
 @pytest.fixture(scope="module")
-def clocked(tmp_path_factory):
-    """A sweep with one axis more than the others, and its file."""
+def clocked_file(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(SweepHeader, "axes", (*AXES, CLOCK))
         study = small_sweep(
             techniques=["baseline", "rrcd"], protections=["ecp1", "secded32"], instances=4
         ).study
-        yield run_campaign(study, tmp_path_factory.mktemp("clock") / "c.h5", 4)
+        return run_campaign(study, tmp_path_factory.mktemp("clock") / "c.h5", 4)
+
+
+@pytest.fixture
+def clocked(clocked_file, monkeypatch):
+    """A sweep with one axis more than the others, and its file."""
+    monkeypatch.setattr(SweepHeader, "axes", (*AXES, CLOCK))
+    return clocked_file
 
 
 def lines_of(*arguments):
