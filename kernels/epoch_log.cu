@@ -83,6 +83,50 @@ __device__ __forceinline__ void come_round(View &view, Long cycles) {
     view.one = view.zero = false;
 }
 
+// Note a turn of an epoch of an instance down.
+__device__ __forceinline__ void note_down(const State &state, long long instance, const Epoch &epoch) {
+    const int number = state.epoch_count[instance]++;
+    state.epochs[instance * state.most_epochs + number] = epoch;
+}
+
+// Raise the bounds of a bit of an entry; `begins`: with the first turn of an epoch.
+__device__ __forceinline__ void raise(const State &state, long long instance, int entry, int bit,
+                                      Long at_zero, Long at_one, double scale, bool begins) {
+    double *bounds = state.bounds + instance * 2 * PLACES + entry * BITS + bit;
+    double *before = state.before + instance * 2 * PLACES + entry * BITS + bit;
+    if (begins) {
+        before[0] = bounds[0];
+        before[PLACES] = bounds[PLACES];
+    }
+    bounds[0] = __dadd_rn(bounds[0], __dmul_rn(double(at_zero), scale));
+    bounds[PLACES] = __dadd_rn(bounds[PLACES], __dmul_rn(double(at_one), scale));
+}
+
+// Log a turn of an epoch of an instance in shared places, and raise its bounds by what the cell of each
+// bit gains that gains most.
+__device__ __forceinline__ void log_shared(const State &state, long long instance,
+                                           const SharedTimes *shared, const short *like, double scale,
+                                           bool begins) {
+    if (blockIdx.y == 0 && threadIdx.x == 0) {
+        note_down(state, instance, {nullptr, nullptr, nullptr, scale, 0, shared, like});
+    }
+    const int part = ENTRIES / gridDim.y, bit = threadIdx.x % 32;
+    for (int own = threadIdx.x / 32; own < part; own += WARPS) {
+        const int entry = blockIdx.y * part + own;
+        Long most[2] = {0, 0};
+        for (int block = 0; block < BLOCKS; block++) {
+            const long long place = like[entry * BLOCKS + block];
+            if (place < 0) continue;
+#pragma unroll
+            for (int which = 0; which < 2; which++) {
+                const Cycles *cycles = shared->most + which * BLOCKS_OF_SLICE * BITS;
+                most[which] = max(most[which], Long(cycles[place * BITS + bit]));
+            }
+        }
+        raise(state, instance, entry, bit, most[0], most[1], scale, begins);
+    }
+}
+
 // Log a turn of an epoch of an instance, and raise its bounds; arguments as of `log_epoch`.
 __device__ __forceinline__ void log_turn(const Residencies &residencies, const State &state,
                                          long long instance, long long slice, const int4 *runs,
@@ -129,9 +173,7 @@ __device__ __forceinline__ void log_turn(const Residencies &residencies, const S
         __syncthreads();
     }
     if (blockIdx.y == 0 && threadIdx.x == 0) {
-        const int number = state.epoch_count[instance]++;
-        state.epochs[instance * state.most_epochs + number] = {codes, code_starts, powered, scale,
-                                                               period};
+        note_down(state, instance, {codes, code_starts, powered, scale, period, nullptr, nullptr});
         code_starts[ENTRIES * passes] = place[ENTRIES];
     }
 
@@ -268,38 +310,84 @@ __device__ __forceinline__ void log_turn(const Residencies &residencies, const S
                 at_zero = max(at_zero, views[view].at_zero);
             }
         }
-        double *zero = state.bounds + instance * 2 * PLACES + entry * BITS + lane;
-        double *before = state.before + instance * 2 * PLACES + entry * BITS + lane;
-        if (begins) {
-            before[0] = zero[0];
-            before[PLACES] = zero[PLACES];
-        }
-        zero[0] = __dadd_rn(zero[0], __dmul_rn(double(at_zero), scale));
-        zero[PLACES] = __dadd_rn(zero[PLACES], __dmul_rn(double(at_one), scale));
+        raise(state, instance, entry, lane, at_zero, at_one, scale, begins);
     }
 }
 
 // Log an epoch of instances, turn after turn, and raise their bounds.
 //
 // runs[slice]                          what a slice of the launch runs
-// slice_of[instance of the launch][turn]   the slice that an instance is in each of its turns
+// slice_of[instance of the launch][turn]   the slice that an instance is in each of its turns, or the
+//                                      complement of its number among those in shared places
 // first_write[], cycles[]              of each kernel: number of its first write, cycles of a pass
 // starts[slice][pass][entries + 1], occupants  as `sort_occupants` leaves them
 // instance_of[]                        whose epoch it is
 // scales[instance of the launch][turn]     seconds that a cycle stands for
 // codes, code_starts[slice][entries x pass + 1], powered[slice][entry]   the log; codes lie as occupants
 //
+// shared[], shared_kernel[], like[][]  cell times of kernels in shared places; of each slice in those, its
+//                                      kernel among them, and as `find_alike` leaves it
+//
 // Grid: instances x parts of the entries; 256 threads, a warp for one entry after the other.
 extern "C" __global__ void __launch_bounds__(THREADS, RECORDS || WIDE ? 2 : 3)
 log_epoch(const Residencies *all, const State *states, const int4 *runs, const int *slice_of, int turns,
           const int *first_write, const Long *cycles, const int *starts, const int4 *occupants,
           const int *instance_of, const double *scales, unsigned *codes, int *code_starts,
-          long long *powered) {
-    const long long row = blockIdx.x;
+          long long *powered, const SharedTimes *shared, const int *shared_kernel,
+          const short *like) {
+    const long long row = blockIdx.x, instance = instance_of[row];
     for (int turn = 0; turn < turns; turn++) {
-        log_turn(*all, *states, instance_of[row], slice_of[row * turns + turn], runs, first_write,
-                 cycles, starts, occupants, scales[row * turns + turn], codes, code_starts, powered,
-                 turn == 0);
+        const int slice = slice_of[row * turns + turn];
+        const double scale = scales[row * turns + turn];
+        if (slice >= 0) {
+            log_turn(*all, *states, instance, slice, runs, first_write, cycles, starts, occupants,
+                     scale, codes, code_starts, powered, turn == 0);
+        } else {
+            log_shared(*states, instance, shared + shared_kernel[~slice],
+                       like + static_cast<long long>(~slice) * BLOCKS_OF_SLICE, scale, turn == 0);
+        }
         __syncthreads();  // before the next one uses the shared memory
+    }
+}
+
+// Tell which place of the slice of a kernel's own each block of slices in shared places is like.
+//
+// map_of[slice], fault_maps[map][entry]   blocks that are unusable, as bits
+// like[slice][block of the slice]         result; -1: the block stays empty
+//
+// Grid: slices; a warp.
+extern "C" __global__ void __launch_bounds__(32)
+find_alike(const SharedTimes *shared, const int *shared_kernel, const int *map_of,
+           const unsigned char *fault_maps, short *like) {
+    constexpr unsigned EVERY_BLOCK = (1u << BLOCKS) - 1;
+    constexpr int SOUND = BLOCKS > 1 ? BLOCKS - 1 : 1;  // blocks of a faulty entry of that slice
+    const long long slice = blockIdx.x;
+    const int lane = threadIdx.x, faulty = int(shared[shared_kernel[slice]].faulty);
+    const unsigned below = (1u << lane) - 1;
+    int reliable = faulty, sound = 0;
+    for (int entry = lane; entry < ENTRIES; entry += 32) {
+        const unsigned usable =
+            ~fault_maps[static_cast<long long>(map_of[slice]) * ENTRIES + entry] & EVERY_BLOCK;
+        const unsigned whole = __ballot_sync(EVERY_LANE, usable == EVERY_BLOCK);
+        const int own = usable == EVERY_BLOCK ? 0 : __popc(usable);
+        int end = own;
+        for (int distance = 1; distance < 32; distance *= 2) {
+            const int earlier = __shfl_up_sync(EVERY_LANE, end, distance);
+            if (lane >= distance) end += earlier;
+        }
+        const int number = reliable + __popc(whole & below);
+        int next = sound + end - own;
+        for (int block = 0; block < BLOCKS; block++) {
+            int place = -1;
+            if (usable == EVERY_BLOCK) {
+                if (number < ENTRIES) place = number * BLOCKS + block;
+            } else if (usable >> block & 1u) {
+                if (next < faulty * SOUND) place = next / SOUND * BLOCKS + next % SOUND;
+                next++;
+            }
+            like[slice * BLOCKS_OF_SLICE + entry * BLOCKS + block] = short(place);
+        }
+        reliable += __popc(whole);
+        sound += __shfl_sync(EVERY_LANE, end, 31);
     }
 }

@@ -217,7 +217,7 @@ close(const Residencies *all, const State *states, const int *instance_of, const
         bool by_sums = true;
         for (int turn = 0; turn < turns && by_sums; turn++) {
             const Epoch &epoch = latest[turn];
-            by_sums = epoch.powered[place / BITS] >= 0;
+            by_sums = !epoch.shared && epoch.powered[place / BITS] >= 0;
             if (!by_sums) break;
             const Times times =
                 times_by_sums(residencies, epoch, place / BITS, component, place % BITS);

@@ -14,6 +14,8 @@ constexpr int COMPONENTS = 64;
 constexpr int BITS = 32;
 constexpr int PLACES = ENTRIES * BITS;  // bits of entries
 constexpr int CELLS = PLACES * COMPONENTS;
+constexpr int BLOCKS = ENTRY_COMPONENTS / BLOCK_COMPONENTS;  // of an entry
+constexpr int BLOCKS_OF_SLICE = ENTRIES * BLOCKS;
 constexpr unsigned EVERY_CELL = 0xFFFFFFFFu;
 constexpr unsigned CODE_CELLS = 0xFFu;
 constexpr unsigned EVERY_LANE = 0xFFFFFFFFu;
@@ -61,6 +63,14 @@ struct Residencies {
     long long rows, passes;
 };
 
+// Cell times of a kernel in places that slices share (`SharedPlaces` of mcage/replays/outcome.py), which
+// are the blocks of a slice of its own. `faulty`: of the entries of that, the first ones.
+struct SharedTimes {
+    const Cycles *ones, *powered;  // [place][bit][component of a block]
+    const Cycles *most;            // [2][place][bit] at '0' and at '1' of any component
+    Long faulty;
+};
+
 // An epoch of an instance. `powered`: for how many cycles the cells of an entry were on if all that
 // lived there has sums and nothing else matters, -1 if not.
 // A turn of an epoch in which several kernels run is one of its own here.
@@ -70,6 +80,8 @@ struct Epoch {
     const long long *powered;     // [entry]
     double scale;                 // seconds that a cycle stands for
     Long cycles;                  // of a pass
+    const SharedTimes *shared;    // if it is one in shared places: then there are no codes
+    const short *like;            // [block of the slice] the shared place that it is like, or -1
 };
 
 // What has happened to the instances of a batch.
@@ -364,13 +376,31 @@ __device__ __forceinline__ Times times_by_sums(const Residencies &residencies, c
     return times;
 }
 
+// Where the cycles of a bit of a component begin in shared times, those of the next component next to
+// them; -1 if nothing lives there.
+__device__ __forceinline__ long long in_shared_times(const Epoch &epoch, int entry, int component,
+                                                     int bit) {
+    const long long like = epoch.like[entry * BLOCKS + block_of(component)];
+    return like < 0 ? -1 : (like * BITS + bit) * BLOCK_COMPONENTS + within_block(component);
+}
+
 // Cycles at '0' and at '1' of a bit of an entry in an epoch: of two components for each lane of a warp.
 __device__ __forceinline__ Times times_in(const Residencies &residencies, const Epoch &epoch, int entry,
                                           int component, int bit) {
+    Times times = {};
+    if (epoch.shared) {
+        const long long at = in_shared_times(epoch, entry, component, bit);
+        if (at < 0) return times;
+#pragma unroll
+        for (int n = 0; n < 2; n++) {
+            times.ones[n] = epoch.shared->ones[at + n];
+            times.powered[n] = epoch.shared->powered[at + n];
+        }
+        return times;
+    }
     if (GATED && epoch.powered[entry] >= 0) {
         return times_by_sums(residencies, epoch, entry, component, bit);
     }
-    Times times = {};
     const int passes = int(residencies.passes);
     const int *starts = epoch.starts + entry * passes;
     for (int pass = 0; pass < passes; pass++) {

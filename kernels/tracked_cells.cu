@@ -121,6 +121,11 @@ __device__ void pass_of(const Residencies &residencies, const unsigned *codes, i
 __device__ __forceinline__ CellTimes cell_times_in(const Residencies &residencies, const Epoch &epoch,
                                                    int entry, int component, int bit) {
     CellTimes times = {};
+    if (epoch.shared) {
+        const long long at = in_shared_times(epoch, entry, component, bit);
+        if (at >= 0) times = {epoch.shared->ones[at], epoch.shared->powered[at]};
+        return times;
+    }
     const int lane = threadIdx.x % 32, passes = int(residencies.passes);
     const int *starts = epoch.starts + entry * passes;
     const long long powered = GATED ? epoch.powered[entry] : -1;

@@ -4,9 +4,12 @@ from dataclasses import dataclass, fields
 from enum import IntEnum
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mcage.geometry import Floats, Integers
+from mcage.geometry import COMPONENT_BITS, Booleans, Bytes, Floats, Integers, SliceGeometry
 from mcage.replays.prepare import PreparedReplay
+from mcage.replays.schedule import ACQUIRE, ACQUIRE_BLOCK, FREE, KINDS
+from mcage.techniques import Technique
 
 
 @dataclass(frozen=True)
@@ -141,3 +144,82 @@ def counted(counters: Counters) -> Integers:
         ],
         axis=1,
     )
+
+
+# Placements that slices share: without a spill RRCD places alike on every fault map.
+#
+# Selectors that always begin with the first entry take the first free place. A value that takes a
+# block prefers faulty entries. As long as these have a sound block for each value of a block, and
+# reliable entries are left for all others, a kernel takes the same sound blocks, counted through
+# the slice, and the same reliable entries, counted likewise, on every map: two slices differ only
+# in where the places lie. So each kernel is replayed once, on a map of its own, and the cell times
+# of a slice are looked up.
+
+
+def may_share(technique: Technique, geometry: SliceGeometry) -> bool:
+    """Whether slices share placements, and the contents of an entry depend on more than one."""
+    each_by_itself = technique.gates_released and not technique.stores_in_blocks
+    alike = technique.redirects and not (technique.rotating_selectors or technique.borrows)
+    return alike and not each_by_itself and geometry.blocks > 1
+
+
+def free_places(fault_maps: Bytes, geometry: SliceGeometry) -> tuple[Integers, Integers]:
+    """Sound blocks of faulty entries, and reliable entries: of uint8[n, entries] int64[n] each."""
+    sound = np.bitwise_count(~fault_maps & geometry.all_blocks)
+    reliable = sound == geometry.blocks
+    return np.where(reliable, 0, sound).sum(axis=1, dtype=np.int64), reliable.sum(axis=1)
+
+
+@dataclass(frozen=True)
+class SharedPlaces:
+    """Places that a kernel takes on every fault map that has so many of them.
+
+    Parameters
+    ----------
+    geometry : SliceGeometry
+        The slice.
+    in_blocks, whole : int
+        Most blocks, and most entries, that values take at a time.
+    """
+
+    geometry: SliceGeometry
+    in_blocks: int
+    whole: int
+
+    @classmethod
+    def of(cls, code: NDArray[np.uint32], geometry: SliceGeometry) -> "SharedPlaces":
+        """Places that a kernel takes, by its operations (`mcage.replays.schedule.Operations`)."""
+        residency, kind = np.divmod(code.astype(np.int64), KINDS)
+        takes = np.full(int(residency.max(initial=0)) + 1, ACQUIRE)
+        takes[residency[kind == ACQUIRE_BLOCK]] = ACQUIRE_BLOCK
+        change = np.where(kind == FREE, -1, 1)
+        of_kind = [np.where(takes[residency] == of, change, 0) for of in (ACQUIRE_BLOCK, ACQUIRE)]
+        return cls(geometry, *(int(each.cumsum().max(initial=0)) for each in of_kind))
+
+    @property
+    def faulty(self) -> int:
+        """Faulty entries of the kernel's own map: the first ones, without their last blocks."""
+        return -(-self.in_blocks // (self.geometry.blocks - 1))
+
+    @property
+    def fault_map(self) -> Bytes | None:
+        """The kernel's own map, uint8[entries]; None if a slice has not enough places."""
+        if self.faulty + self.whole > self.geometry.entries:
+            return None
+        fault_map = np.zeros(self.geometry.entries, dtype=np.uint8)
+        fault_map[: self.faulty] = 1 << (self.geometry.blocks - 1)
+        return fault_map
+
+    def are_among(self, sound: Integers, reliable: Integers) -> Booleans:
+        """Which of n fault maps have so many, by their `free_places`: bool[n]."""
+        enough: Booleans = (sound >= self.in_blocks) & (reliable >= self.whole)
+        return enough
+
+    def by_place(self, cycles: Integers) -> Integers:
+        """Cycles of the cells of a slice as int64[places, 32, components of a block].
+
+        A place is entry x blocks + block.
+        """
+        geometry = self.geometry
+        shape = geometry.entries * geometry.blocks, geometry.block_components, COMPONENT_BITS
+        return cycles.reshape(shape).transpose(0, 2, 1)

@@ -5,6 +5,7 @@ which cells: none of that depends on where the register lives, hence not on the 
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from mcage.geometry import Booleans, Bytes, Integers, SliceGeometry, Words
 from mcage.protection.codes import Code
 from mcage.replays.stored_values import StoredValues, check_bits_of, stored_values_of
 from mcage.techniques import Storage, Technique, refuse_policy
-from mcage.traces.model import READ, RELEASE, WRITE, Trace
+from mcage.traces.model import ALLOC, READ, RELEASE, WRITE, Trace
 from mcage.traces.patterns import classify, compressible, first_block_fits, wc_bytes
 
 # Register windows of a trace: where each begins, and when it is allocated and released.
@@ -480,3 +481,123 @@ def _with_deaths(
     order = np.argsort(event, kind="stable")  # a write comes before its own death
     kind = np.concatenate([op_kind, np.full(len(life), DEATH, dtype=np.uint8)])
     return kind[order], np.concatenate([op, life.astype(np.int32)])[order]
+
+
+# What redirection does in a pass, whatever the fault map is: for every engine that places.
+#
+# A residency is what one register writes into one home. No fault map changes which writes it has,
+# nor when a home is looked for and given back.
+
+
+def residencies_of_writes(
+    schedule: Schedule, key: Integers | None = None
+) -> tuple[Integers, Integers]:
+    """Writes that go to an entry, residency after residency, and the residency of each.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        The writes.
+    key : int64[writes], optional
+        What the writes of a residency share; by default its first write, as where registers move.
+    """
+    key = schedule.residency_first if key is None else key
+    held = np.flatnonzero(~schedule.in_table)
+    held = held[np.argsort(key[held], kind="stable")]
+    return held, np.cumsum(np.diff(key[held], prepend=-1) != 0) - 1
+
+
+KINDS = 4
+ADVANCE, ACQUIRE, ACQUIRE_BLOCK, FREE = range(KINDS)
+"""Kinds of operation: the selectors rotate on; a residency needs an entry, or a block of an entry;
+the home of a residency is given back."""
+
+
+class Operations(NamedTuple):
+    """Operations of the selectors in order, and what looks for a home between them.
+
+    Attributes
+    ----------
+    code : uint32[operations]
+        4 x residency + kind of operation.
+    retry_starts : int64[operations + 1]
+        Operation i is followed by the writes ``retries[retry_starts[i]:retry_starts[i + 1]]``.
+    retries : int32[...]
+        Later writes of residencies. A residency that lives in the LDS looks for a home at each.
+    """
+
+    code: NDArray[np.uint32]
+    retry_starts: Integers
+    retries: NDArray[np.integer]
+
+
+def operations_of(schedule: Schedule, held: Integers, residency: Integers) -> Operations:
+    """Return the operations of a kernel; `retry_starts` without its last item.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        Schedule of a technique that redirects; there are no operations under any other.
+    held : int64[n]
+        Writes that go to an entry, residency after residency.
+    residency : int64[n]
+        Residency of each of them.
+    """
+    technique = schedule.technique
+    if not technique.redirects:
+        nothing = np.zeros(0, dtype=np.int64)
+        return Operations(nothing.astype(np.uint32), nothing, nothing)
+    # When things happen: at event e homes are given back first (2 e), then looked for (2 e + 1).
+    event_of_write = np.flatnonzero(schedule.op_kind == WRITE)
+    rotations = np.flatnonzero((schedule.op_kind == ALLOC) & technique.rotating_selectors)
+    position = np.empty(schedule.writes, dtype=np.int64)
+    position[held] = np.arange(len(held))
+    opens = held[np.flatnonzero(np.diff(residency, prepend=-1))]
+    if technique.borrows:
+        freed = _deaths(schedule)
+    else:
+        freed = _releases(schedule)[schedule.window[opens]]
+        follower, before = _changes(schedule)
+        in_entry = np.isin(before, opens)
+        freed[residency[position[before[in_entry]]]] = event_of_write[follower[in_entry]]
+    residencies = np.arange(len(opens))
+    in_block = schedule.stored_values.is_record[opens]
+    when = np.concatenate([2 * rotations + 1, 2 * event_of_write[opens] + 1, 2 * freed])
+    kind = np.concatenate(
+        [
+            np.full(len(rotations), ADVANCE),
+            np.where(in_block, ACQUIRE_BLOCK, ACQUIRE),
+            np.full(len(residencies), FREE),
+        ]
+    )
+    whose = np.concatenate([np.zeros(len(rotations), dtype=np.int64), residencies, residencies])
+    order = np.argsort(when, kind="stable")
+    later = np.setdiff1d(held, opens)
+    return Operations(
+        (KINDS * whose + kind)[order].astype(np.uint32),
+        np.searchsorted(2 * event_of_write[later], when[order]),
+        position[later],
+    )
+
+
+def _deaths(schedule: Schedule) -> Integers:
+    """Event with which each life of a value is over; lives are numbered as residencies."""
+    events = np.flatnonzero(schedule.op_kind == DEATH)
+    return events[np.argsort(schedule.op[events])]
+
+
+def _releases(schedule: Schedule) -> Integers:
+    """Event with which each window is released."""
+    events = np.flatnonzero(schedule.op_kind == RELEASE)
+    event_of_window = np.empty(len(schedule.windows.size), dtype=np.int64)
+    event_of_window[schedule.op[events]] = events
+    return event_of_window
+
+
+def _changes(schedule: Schedule) -> tuple[Integers, Integers]:
+    """Writes that begin a residency, and the first write of the register's residency before."""
+    begins = np.flatnonzero(schedule.residency_first == np.arange(schedule.writes))
+    key = (schedule.window * schedule.geometry.entries + schedule.reg)[begins]
+    order = begins[np.argsort(key, kind="stable")]
+    same = np.flatnonzero(~schedule.first[order])
+    return order[same], order[same - 1]

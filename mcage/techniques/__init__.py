@@ -9,7 +9,7 @@ A new policy is a member of `Placement`, `Storage` or `Gating`; a placement also
 
 - placements fixed by the trace: `replays/layout.py`, for all engines
 - placements of registers that depend on faults: `engines/numpy_engine/redirection.py`,
-  `engines/numba_engine/homes.py`, `kernels/select.cu`
+  `engines/numba_engine/homes.py`, `kernels/place.cu`
 - placements of windows that depend on faults: `replays/layout.py` and `engines/programs.py`,
   above all engines
 - placement programs: `engines/programs.py` above all engines; `engines/numba_engine/programs.py`

@@ -44,7 +44,7 @@ NUMBA_INSTANCES = 192
 """Instances whose lives the Numba engine computes: four of its batches."""
 
 CALLS = "launch", "upload", "download", "wait", "get_function"
-WORK = "placed in 1 passes", "placed in 8 passes", "searched"
+WORK = "placed in 1 passes", "placed in 8 passes", "in shared places", "searched"
 
 START = """
 from mcage.engines import select_engine

@@ -219,8 +219,10 @@ def _busy(instances):
     stream.until = CLOCK.occupy(instances)
 
 
-def _place(kernels, runs, map_of, maps, slices, passes, wanted, arrivals, arrived, events):
-    CLOCK.calls[f"placed in {int(passes)} passes"] += int(slices)
+def _place(
+    kernels, groups, map_of, maps, passes, wanted, homes, arrivals, arrived, events
+):  # fmt: skip
+    CLOCK.calls[f"placed in {int(passes)} passes"] += len(events)
     faulty = (np.asarray(maps) != 0).sum(axis=1)[np.asarray(map_of)]
     events[:] = 0
     events[:, 0, 0] = 16 * faulty
@@ -253,13 +255,24 @@ def _begin(state, mixtures, among):
     _lived(state, among).seconds[among] = np.asarray(mixtures).sum(axis=1)
 
 
+def _cell_times(tables, runs, most_orbits, starts, occupants, ones, powered):
+    powered[:] = np.asarray(tables)[0, -1]
+    ones[:] = powered // 2
+
+
 def _log_epoch(
     residencies, state, runs, slice_of, turns, first_write, cycles, starts, occupants, among,
-    scales, codes, starts_there, powered,
+    scales, codes, starts_there, powered, shared, shared_kernel, like,
 ):  # fmt: skip
-    among, scales = np.asarray(among), np.asarray(scales)
-    lived, kernel = _lived(state, among), np.asarray(runs)[np.asarray(slice_of), 2]
-    of_turns = scales * np.asarray(cycles)[kernel].reshape(scales.shape)
+    among, scales, slice_of = np.asarray(among), np.asarray(scales), np.asarray(slice_of)
+    lived, placed = _lived(state, among), slice_of >= 0
+    of_turns = scales.copy()
+    of_turns[placed] *= np.asarray(cycles)[np.asarray(runs)[slice_of[placed], 2]]
+    in_shared = np.array(
+        [ctypes.c_uint32.from_address(int(row[1])).value if row[1] else 0 for row in shared]
+    )
+    of_turns[~placed] *= in_shared[np.asarray(shared_kernel)[~slice_of[~placed]]]
+    CLOCK.calls["in shared places"] += int((~placed).sum())
     if lived.last.shape[1] < turns:
         shape = len(lived.seconds), int(turns)
         lived.last, lived.scales = np.zeros(shape), np.ones(shape)
@@ -338,6 +351,7 @@ def _count_shifts(
 
 STAND_INS = {
     "place": _place,
+    "cell_times": _cell_times,
     "begin": _begin,
     "log_epoch": _log_epoch,
     "work_out": _work_out,

@@ -34,7 +34,7 @@ from trace_strategies import SPILLING, random_trace
 
 from mcage.engines import device_of, parse_devices, select_engine
 from mcage.engines.cuda_engine import CudaEngine, walk
-from mcage.engines.cuda_engine.programs import Runner, compilations, select_program, walk_program
+from mcage.engines.cuda_engine.programs import Runner, compilations, place_program, walk_program
 from mcage.engines.cuda_engine.stress import CudaStress
 from mcage.engines.parity import ask, compare, demanding_maps, excerpt
 from mcage.errors import UserError
@@ -167,7 +167,7 @@ def test_programs_of_a_plan_are_compiled_before_they_are_asked_for_and_no_other(
     ahead = {key for key, thread in asked if thread.startswith("background")}
     assert len({key for key, _ in asked}) == len(asked)
     assert ahead <= launched
-    assert {source for (source, _) in launched - ahead} <= {"walk.cu", "select.cu", "occupants.cu"}
+    assert {source for (source, _) in launched - ahead} <= {"walk.cu", "place.cu"}
     assert len(ahead) > 8
 
 
@@ -193,7 +193,7 @@ def test_compilations_are_those_that_replays_ask_for():
         replay = prepare(trace, technique)
         assert walk_program((replay,)) in listed
         if technique.redirects:
-            assert select_program(technique, GCN) in listed
+            assert place_program(technique, GCN) in listed
 
 
 @needs_host_compiler

@@ -165,10 +165,10 @@ def replaced(source, old, new):
     [
         (without_barrier("fault_free.cu", 0), "baseline"),
         (without_barrier("walk.cu", 2), "wc"),
-        (without_barrier("select.cu", 2), "rrcd+rc+rar"),
-        (replaced("select.cu", "__shfl_xor_sync(EVERY_LANE, value",
-                  "__shfl_up_sync(EVERY_LANE, value"), "gr-guard"),
-        (replaced("select.cu", "__match_any_sync(EVERY_LANE, entry)",
+        (without_barrier("place.cu", 0), "rrcd+rc+rar"),
+        (replaced("place.cu", "__shfl_up_sync(EVERY_LANE, end", "__shfl_xor_sync(EVERY_LANE, end"),
+         "gr-guard"),
+        (replaced("place.cu", "__match_any_sync(EVERY_LANE, entry)",
                   "__ballot_sync(EVERY_LANE, entry)"), "rrcd+rc+rar"),
     ],
 )  # fmt: skip
@@ -185,8 +185,6 @@ NOT_NEEDED = {
     ("walk.cu", 0),
     # The first lane of a warp alone reads and writes the bounds of a place.
     ("most_stressed.cu", 1),
-    # The last operation of a walk through a trace ends with a barrier already.
-    ("select.cu", 7),
 }
 """Barriers without which no two threads meet: by the number that they have in their source."""
 
@@ -219,7 +217,7 @@ def live_a_while(device, name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("source", ["fault_free.cu", "select.cu", "walk.cu", "epoch_log.cu"])
+@pytest.mark.parametrize("source", ["fault_free.cu", "place.cu", "walk.cu", "epoch_log.cu"])
 def test_a_mask_without_a_lane_is_found(source, architecture):
     edit = replaced(source, "EVERY_LANE = 0xFFFFFFFFu", "EVERY_LANE = 0x7FFFFFFFu")
     device = EditedDevice(edit, seed=1, architecture=architecture)

@@ -22,7 +22,7 @@ from places import ROOT
 
 from mcage.engines.cuda_engine import CudaEngine
 from mcage.engines.cuda_engine.devices import NoDeviceError
-from mcage.engines.cuda_engine.programs import compilations, select_program
+from mcage.engines.cuda_engine.programs import compilations, place_program
 from mcage.engines.numpy_engine import NumpyEngine
 from mcage.engines.parity import Parity, excerpt
 from mcage.geometry import GCN
@@ -123,7 +123,7 @@ def test_parity_and_rates_on_a_pretended_card(card, monkeypatch, tmp_path):
         assert row["wall_seconds"] > 0
         assert row["times_numba_per_instance"] > 0
     ceilings = stages["ceilings"]["result"]
-    assert len({kernel["kernel"] for kernel in ceilings["resources"]}) == 16
+    assert len({kernel["kernel"] for kernel in ceilings["resources"]}) == 17
     assert set(ceilings["kernels"][0]["kernel_seconds"]) >= {
         "place",
         "sort_occupants",
@@ -367,5 +367,5 @@ def test_the_small_case_compares_with_what_was_computed_before(card, monkeypatch
 
 def test_what_is_sanitized_asks_for_every_kernel_of_redirection():
     techniques = [TECHNIQUES[name] for name in gpu_check.SANITIZED]
-    asked = [select_program(technique, GCN) for technique in techniques if technique.redirects]
-    assert all(program in asked for program in compilations() if program[0] == "select.cu")
+    asked = [place_program(technique, GCN) for technique in techniques if technique.redirects]
+    assert all(program in asked for program in compilations() if program[0] == "place.cu")

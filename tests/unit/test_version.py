@@ -64,7 +64,7 @@ def test_the_digest_follows_the_sources(tmp_path, monkeypatch):
     digests = [code_digest()]
     for name in (
         "engines/numpy_engine/__init__.py",
-        "kernels/select.cu",
+        "kernels/place.cu",
         "data/variation.toml",
         "cli/show.py",
         "report/figures/lives.py",

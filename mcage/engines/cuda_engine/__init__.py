@@ -205,4 +205,4 @@ class _OnDevice:
         self.walk = Walk(runner)
         self.batches, self.seconds = 0, 0.0  # that are done, and how long they were at work
         self.duties = duties_on(runner)
-        self.tables = tables_on(runner, self.duties)
+        self.tables = tables_on(self.walk, self.duties)

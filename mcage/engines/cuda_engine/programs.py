@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.engines.cuda_engine.devices import Device, Module
-from mcage.geometry import GCN, MOST_BLOCKS, MOST_ENTRIES, Integers, SliceGeometry
+from mcage.geometry import GCN, Integers, SliceGeometry
 from mcage.replays.prepare import PreparedReplay
 from mcage.techniques import TECHNIQUES, Technique
 
@@ -31,33 +31,20 @@ def _slice(geometry: SliceGeometry) -> dict[str, int]:
     }
 
 
-def occupants_program(geometry: SliceGeometry) -> Program:
-    """The sorting of occupants by their entries."""
-    return "occupants.cu", {"ENTRIES": geometry.entries, "BLOCKS": geometry.blocks}
-
-
 def fault_free_program(geometry: SliceGeometry) -> Program:
     """Stress times of slices without faults."""
     return "fault_free.cu", {"ENTRIES": geometry.entries}
 
 
-def select_program(technique: Technique, geometry: SliceGeometry) -> Program:
-    """The selectors of a redirecting technique."""
-    return "select.cu", {
+def place_program(technique: Technique, geometry: SliceGeometry) -> Program:
+    """The selectors of a redirecting technique, and the sorting of occupants by their entries."""
+    return "place.cu", {
         "ENTRIES": geometry.entries,
         "BLOCKS": geometry.blocks,
-        "ROW_BITS": row_bits(geometry),
-        "TABLE": int(technique.stores_in_table),
+        "RECORDS": int(technique.stores_in_blocks),
         "ROTATING": int(technique.rotating_selectors),
-        "WAKES": int(technique.gates_empty),
         "BORROWS": int(technique.borrows),
     }
-
-
-def row_bits(geometry: SliceGeometry) -> int:
-    """Bits that a row takes in the word of an operation: with 8, the word has 32 bits, not 64."""
-    small = geometry.entries <= 256 and geometry.blocks == MOST_BLOCKS
-    return 8 if small else (MOST_ENTRIES - 1).bit_length()
 
 
 def walk_program(replays: Sequence[PreparedReplay]) -> Program:
@@ -115,10 +102,9 @@ def programs_of(
     yield fault_free_program(geometry)
     redirecting = [technique for technique in techniques if technique.redirects]
     if redirecting:
-        yield occupants_program(geometry)
         yield residencies_program(geometry, wide)
     for technique in redirecting:
-        yield select_program(technique, geometry)
+        yield place_program(technique, geometry)
         for source in STRESS_SOURCES:
             yield stress_program(source, technique, geometry, wide)
 

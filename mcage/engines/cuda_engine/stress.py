@@ -5,7 +5,7 @@ long any cell can have held '0' or '1'. Cells are summed up where the bounds lea
 them is the most stressed; tracked cells are summed up for themselves.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -22,11 +22,12 @@ from mcage.concurrency import Memo
 from mcage.engines import stress
 from mcage.engines.cuda_engine import programs as cuda_programs
 from mcage.engines.cuda_engine.devices import Download
-from mcage.engines.cuda_engine.walk import Occupants, Walk, forms
+from mcage.engines.cuda_engine.walk import Occupants, Walk, forms, rows_of
 from mcage.engines.interface import check_writes
 from mcage.geometry import (
     COMPONENT_BITS,
     MOST_COMPONENTS,
+    Booleans,
     Bytes,
     Floats,
     Integers,
@@ -34,7 +35,9 @@ from mcage.geometry import (
     Words,
     repeated_components,
 )
+from mcage.replays.outcome import free_places, may_share
 from mcage.replays.prepare import PreparedReplay, RedirectedReplay
+from mcage.replays.schedule import residencies_of_writes
 
 # Data of a technique on a device, for all batches: residencies, duty cycles, compiled kernels.
 
@@ -106,12 +109,12 @@ class HostResidencies:
     Attributes
     ----------
     writes : int32[writes, 4]
-        Of every write of a trace, residency after residency: cycles that its value counts (low and
+        Of every write to an entry, residency after residency: cycles that its value counts (low and
         high half), row of `contents`, form (`mcage.engines.cuda_engine.walk.forms`).
     write_cycle : int64[writes]
         When it happens.
     residency_of : int32[writes]
-        Its residency; 0 for one in the compression table.
+        Its residency.
     contents, masks : uint32[n, 64]
         Those of `mcage.replays.stored_values`, `repeated_components`.
     residencies : int64[residencies, 4]
@@ -213,11 +216,10 @@ def host_residencies(replays: tuple[PreparedReplay, ...]) -> HostResidencies:
     # Those of many writes first: they gain most by sums.
     rank = np.concatenate([part.sums_save for part in parts])
     order = np.argsort(-rank, kind="stable")
-    number = np.zeros(len(order) + 1, dtype=np.int32)  # the last: no residency
+    number = np.empty(len(order), dtype=np.int32)
     number[order] = np.arange(len(order))
     residency_of = [
-        np.where(part.residency_of < 0, -1, part.residency_of + first)
-        for part, first in zip(parts, first_residency, strict=False)
+        part.residency_of + first for part, first in zip(parts, first_residency, strict=False)
     ]
     whole = np.full((1, MOST_COMPONENTS), 0xFFFF_FFFF, dtype=np.uint32)
     residencies = np.concatenate([part.residencies for part in parts])[order]
@@ -243,8 +245,7 @@ class _Part:
 
     def __init__(self, replay: PreparedReplay) -> None:
         schedule, stored_values = replay.schedule, replay.schedule.stored_values
-        order = np.argsort(schedule.residency_first, kind="stable")
-        first = schedule.residency_first[order]
+        order, self.residency_of = residencies_of_writes(schedule)
         held = (schedule.end_cycle - schedule.cycle)[order]
         self.write_cycle = schedule.cycle[order]
         self.contents = repeated_components(stored_values.contents, axis=1)
@@ -254,11 +255,8 @@ class _Part:
         self.writes[:, 2] = stored_values.image[order]
         self.writes[:, 3] = forms(stored_values)[order]
 
-        begins = np.diff(first, prepend=-1) != 0
-        in_table = schedule.in_table[order]
-        stays = np.flatnonzero(begins & ~in_table)
-        ends = np.searchsorted(first, first[stays], side="right")
-        self.residency_of = np.where(in_table, -1, np.cumsum(begins & ~in_table) - 1)
+        stays = np.flatnonzero(np.diff(self.residency_of, prepend=-1))
+        ends = np.append(stays, len(order))[1:]
         partial = stored_values.mask[order] > 0
         is_partial = np.add.reduceat(partial, stays) > 0 if len(stays) else partial[:0]
         self.residencies = np.zeros((len(stays), 4), dtype=np.int64)
@@ -292,6 +290,8 @@ class StressTables:
         Cycles of a pass of each kernel.
     duties : DeviceDuties
         Fault-free duty cycles.
+    shared : SharedTimes
+        Cell times in places that slices share.
     """
 
     epoch_log: cuda_programs.Program
@@ -301,21 +301,20 @@ class StressTables:
     passes: int
     cycles: Words
     duties: DeviceDuties
+    shared: "SharedTimes"
 
 
 TablesOfDuties = Memo[stress.FaultFreeDuties, StressTables]
 """Tables of the techniques that a device is asked for."""
 
 
-def tables_on(runner: cuda_programs.Runner, device_duties: DutiesOnDevice) -> TablesOfDuties:
+def tables_on(walk: Walk, device_duties: DutiesOnDevice) -> TablesOfDuties:
     """Tables on a device, each made once."""
-    return Memo(lambda duties: _tables(runner, duties, device_duties.of(duties)))
+    return Memo(lambda duties: _tables(walk, duties, device_duties.of(duties)))
 
 
-def _tables(
-    runner: cuda_programs.Runner, duties: stress.FaultFreeDuties, on_device: DeviceDuties
-) -> StressTables:
-    first, *_ = duties.replays
+def _tables(walk: Walk, duties: stress.FaultFreeDuties, on_device: DeviceDuties) -> StressTables:
+    runner, (first, *_) = walk.runner, duties.replays
     passes = first.passes if isinstance(first, RedirectedReplay) else 1
     residencies = device_residencies(runner, duties.replays, passes)
     epoch_log, most_stressed, tracked_cells = (
@@ -330,7 +329,63 @@ def _tables(
         passes=passes,
         cycles=np.array([replay.schedule.cycles for replay in duties.replays], dtype=np.uint64),
         duties=on_device,
+        shared=SharedTimes(walk, duties.replays, np.uint64 if residencies.wide else np.uint32),
     )
+
+
+class SharedTimes:
+    """Cell times of kernels in places that slices share, each made once; for all threads.
+
+    Parameters
+    ----------
+    walk : Walk
+        The device.
+    replays : sequence of PreparedReplay
+        A technique on several kernels.
+    cycles : type
+        Of sums of cycles on the device.
+    """
+
+    def __init__(
+        self, walk: Walk, replays: Sequence[PreparedReplay], cycles: type[np.unsignedinteger]
+    ) -> None:
+        first = replays[0]
+        self._walk, self._cycles, self._geometry = walk, cycles, first.geometry
+        redirected = [each for each in replays if isinstance(each, RedirectedReplay)]
+        self._replays = redirected if may_share(first.technique, first.geometry) else []
+        self.places = first.geometry.entries * first.geometry.blocks
+        """Places of a slice."""
+        self._times = Memo(self._make)
+
+    def are_in(self, kernel: Integers, fault_maps: Bytes) -> Booleans:
+        """Which slices take shared places: int64[n, turns], uint8[n, entries] to bool[n, turns]."""
+        shared = np.zeros(kernel.shape, dtype=bool)
+        if self._replays:
+            free = free_places(fault_maps, self._geometry)
+            for number in np.unique(kernel):
+                places = self._walk.placement.shared_places(self._replays[number])
+                shared |= (kernel == number) & places.are_among(*free)[:, None]
+        return shared
+
+    def words(self, kernels: Integers) -> Words:
+        """Cell times of kernels as `SharedTimes` of `kernels/stress.cuh`: uint64[k, 4]."""
+        words = [self._times.of(self._replays[number])[0] for number in kernels]
+        return np.array(words, dtype=np.uint64).reshape(-1, 4)
+
+    def _make(self, replay: RedirectedReplay) -> tuple[list[int], list[Any]]:
+        """Replay a kernel on its own map; it has one, since there are maps with enough places."""
+        places, upload = self._walk.placement.shared_places(replay), self._walk.runner.shared
+        if places.fault_map is None:
+            raise ValueError("no slice has so many places")
+        ((ones, powered),) = self._walk.redirected_times(
+            (replay,), np.zeros(1, dtype=np.int64), places.fault_map[None]
+        )
+        ones, powered = places.by_place(ones), places.by_place(powered)
+        most = np.stack([(powered - ones).max(axis=2), ones.max(axis=2)])
+        arrays = [
+            upload(np.ascontiguousarray(cycles, self._cycles)) for cycles in (ones, powered, most)
+        ]
+        return [*map(self._walk.runner.device.address, arrays), places.faulty], arrays
 
 
 # Tracked cells on a device: their times, which of them fail, how many have shifted how far.
@@ -594,10 +649,10 @@ def _number_cells(
 _EPOCHS = 8
 """Epochs of an instance, turns and all, for which there is space at first."""
 
-_EPOCH_WORDS = 5
+_EPOCH_WORDS = 7
 """Words of 64 bits of `Epoch` in `kernels/stress.cuh`."""
 
-_THREADS, _PARTS = 256, 4
+_WARP, _THREADS, _PARTS = 32, 256, 4
 """Threads of a block; blocks that share the entries of a slice."""
 
 
@@ -675,7 +730,7 @@ class EpochLog:
         scales : float64[m, turns]
             Seconds that a cycle of all passes stands for.
         occupants : Occupants
-            Those of their slices.
+            Those of their slices; those that are not placed are in shared places.
         """
         device, tables = self._device, self._tables
         turns = kernel.shape[1]
@@ -685,37 +740,44 @@ class EpochLog:
         self._scale[instances, :turns] = scales
         if self._epochs[instances].max() > self._most:
             self._enlarge()
+        placed = occupants.slice_of >= 0
         codes = device.empty((occupants.occupants.size // 4,), np.uint32)
-        starts = device.empty((kernel.size, tables.passes * self._entries + 1), np.int32)
-        powered = device.empty((kernel.size, self._entries), np.int64)
-        self._kept.append((codes, starts, powered))
-        kernels = np.unique(kernel)  # in the order in which `Occupants.runs` counts them
-        slice_of, first_write, cycles, among, scales_there = device.upload_together(
-            occupants.slice_of,
-            tables.residencies.first_write[kernels].astype(np.int32),
-            tables.cycles[kernels],
-            instances.astype(np.int32),
-            np.ascontiguousarray(scales),
+        slices = int(placed.sum())
+        starts = device.empty((max(1, slices), tables.passes * self._entries + 1), np.int32)
+        powered = device.empty((max(1, slices), self._entries), np.int64)
+        kernels = np.unique(kernel[placed])  # in the order in which `Occupants.runs` counts them
+        rows, _ = np.nonzero(~placed)
+        in_shared, of_shared = np.unique(kernel[~placed], return_inverse=True)
+        slice_of = occupants.slice_of.copy()
+        slice_of[~placed] = ~np.arange(len(rows))
+        slice_of, first_write, cycles, among, scales_there, shared, shared_kernel, map_of = (
+            device.upload_together(
+                slice_of,
+                rows_of(tables.residencies.first_write[kernels].astype(np.int32)),
+                rows_of(tables.cycles[kernels]),
+                instances.astype(np.int32),
+                np.ascontiguousarray(scales),
+                rows_of(tables.shared.words(in_shared)),
+                rows_of(of_shared.astype(np.int32)),
+                rows_of(rows.astype(np.int32)),
+            )
         )
+        like = device.empty((max(1, len(rows)), tables.shared.places), np.int16)
+        if len(rows):
+            self._runner.launch(
+                tables.epoch_log,
+                "find_alike",
+                len(rows),
+                _WARP,
+                *(shared, shared_kernel, map_of, occupants.maps, like),
+            )
+        self._kept.append((codes, starts, powered, shared, like))
+        blocks = len(instances), _PARTS
         self._runner.launch(
-            tables.epoch_log,
-            "log_epoch",
-            (len(instances), _PARTS),
-            _THREADS,
-            tables.residencies.table,
-            self.state,
-            occupants.runs,
-            slice_of,
-            np.int32(turns),
-            first_write,
-            cycles,
-            occupants.starts,
-            occupants.occupants,
-            among,
-            scales_there,
-            codes,
-            starts,
-            powered,
+            *(tables.epoch_log, "log_epoch", blocks, _THREADS),
+            *(tables.residencies.table, self.state, occupants.runs, slice_of, np.int32(turns)),
+            *(first_write, cycles, occupants.starts, occupants.occupants, among, scales_there),
+            *(codes, starts, powered, shared, shared_kernel, like),
         )
 
     def parts(self, instances: Integers, backs: Floats) -> Floats:
@@ -825,8 +887,12 @@ class CudaStress(stress.StressAccumulator):
         self, instances: Integers, turns: stress.Turns, fault_maps: Bytes, seconds: float
     ) -> None:
         kernel, scales = turns.kernel, seconds * turns.weight / self._periods[turns.kernel]
+        shared = self._tables.shared.are_in(kernel, fault_maps)
         placed = self._placement.occupants(
-            self._redirected, kernel, fault_maps, self._log.turn_bytes(kernel)
+            self._redirected,
+            np.where(shared, -1, kernel),
+            fault_maps,
+            self._log.turn_bytes(kernel),
         )
         for chunk, occupants in placed:
             self._log.add(instances[chunk], kernel[chunk], scales[chunk], occupants)

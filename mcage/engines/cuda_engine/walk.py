@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,6 @@ from mcage.engines.cuda_engine import programs as cuda_programs
 from mcage.geometry import (
     COMPONENT_BITS,
     MOST_COMPONENTS,
-    Booleans,
     Bytes,
     Integers,
     SliceGeometry,
@@ -20,19 +20,17 @@ from mcage.geometry import (
     repeated_components,
 )
 from mcage.replays.layout import WritesOfRegisters, writes_of_registers
+from mcage.replays.outcome import SharedPlaces
 from mcage.replays.prepare import FixedReplay, RedirectedReplay
-from mcage.replays.schedule import DEATH, Schedule
+from mcage.replays.schedule import KINDS, Schedule, operations_of, residencies_of_writes
 from mcage.replays.stored_values import StoredValues
-from mcage.traces.model import ALLOC, RELEASE, WRITE
 
 # Placement on a device: where registers find homes on a fault map; the occupants of entries.
 
 # A prepared replay as the kernels take it: tables of integers, the same for every instance.
 
-_RELEASE, _DEATH = 1, 2
-_COMPRESSED, _WAS_COMPRESSED, _BEGINS_RESIDENCY = 4, 8, 16
-_ROW = 5
-"""Bits of an operation's word, as `kernels/select.cu` has them."""
+_WAKES_UP, _ROW = 4, 3
+"""Bits of an operation's word, as `kernels/place.cu` has them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,15 +57,12 @@ def columns(schedule: Schedule, order: Integers) -> Columns:
     stored_values = schedule.stored_values
     held = schedule.end_cycle - schedule.cycle
     time = held if schedule.technique.gates_released else schedule.cycle
-    writes = np.zeros(
-        (max(1, len(order)), 4), dtype=np.int32
-    )  # an array on a device has a row at least
-    rows = writes[: len(order)]
+    rows = np.zeros((len(order), 4), dtype=np.int32)
     rows[:, :2] = np.ascontiguousarray(time[order].astype("<i8")).view("<i4").reshape(-1, 2)
     rows[:, 2] = stored_values.image[order]
     rows[:, 3] = forms(stored_values)[order]
     words = stored_values.contents, stored_values.masks, stored_values.region_masks
-    return Columns(writes, *(repeated_components(each, axis=1) for each in words))
+    return Columns(rows_of(rows), *(repeated_components(each, axis=1) for each in words))
 
 
 def forms(stored_values: StoredValues) -> Integers:
@@ -82,109 +77,18 @@ def forms(stored_values: StoredValues) -> Integers:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Redirection:
-    """Input of the selectors (`kernels/select.cu`) and of the walk.
-
-    Attributes
-    ----------
-    residency_operations, write_operations : int32[operations, 4]
-        Releases, deaths, and writes: those that begin a residency, or all. Word of the operation,
-        first and end of the writes in the order of `columns`, and nothing.
-    reads_after, cycles : int64[writes]
-        Of the writes in that order: reads of the value, and cycles until its end.
-    scan_starts : int32[passes]
-        Entry at which the selectors' scan starts.
-    residencies : int
-        Residencies that may find a home in a pass, at least 1.
-    lds_rows : int
-        Spilled rows for which the LDS has room; those beyond live in memory.
-    columns : Columns
-        Writes, residency after residency.
-    """
-
-    residency_operations: NDArray[np.int32]
-    write_operations: NDArray[np.int32]
-    reads_after: Integers
-    cycles: Integers
-    scan_starts: NDArray[np.int32]
-    residencies: int
-    lds_rows: int
-    columns: Columns
-
-
-def redirection(replay: RedirectedReplay) -> Redirection:
-    """Tables of a redirecting technique on a trace.
-
-    A register that is spilled may find a home in the midst of a residency, and then keeps it: what
-    comes into an entry together is always the end of a residency.
-    """
-    schedule = replay.schedule
-    order = np.argsort(schedule.residency_first, kind="stable")
-    position = np.empty_like(order)
-    position[order] = np.arange(len(order))
-    end = np.searchsorted(schedule.residency_first[order], schedule.residency_first, side="right")
-    begins = schedule.residency_first == np.arange(schedule.writes)
-
-    is_write = schedule.op_kind == WRITE
-    write = schedule.op[is_write]
-    operations = np.zeros((len(schedule.op), 4), dtype=np.int32)
-    operations[:, 0] = _words(schedule, begins)
-    operations[is_write, 1] = position[write]
-    operations[is_write, 2] = end[write]
-    of_writes = schedule.op_kind != ALLOC
-    of_residencies = of_writes.copy()
-    of_residencies[is_write] = begins[write]
-    return Redirection(
-        residency_operations=operations[of_residencies],
-        write_operations=operations[of_writes],
-        reads_after=schedule.reads_after[order],
-        cycles=(schedule.end_cycle - schedule.cycle)[order],
-        scan_starts=replay.selector_starts.astype(np.int32),
-        residencies=max(1, int((begins & ~schedule.in_table).sum())),
-        lds_rows=replay.lds_rows,
-        columns=columns(schedule, order),
-    )
-
-
-def _words(schedule: Schedule, begins: Booleans) -> Integers:
-    """Bits that decide the next home at each operation: int64[operations].
-
-    Parameters
-    ----------
-    schedule : Schedule
-        The operations.
-    begins : bool[writes]
-        Writes that begin a residency.
-    """
-    windows, entries = schedule.windows, schedule.geometry.entries
-    second = _ROW + cuda_programs.row_bits(schedule.geometry)
-    is_write = schedule.op_kind == WRITE
-    is_release = schedule.op_kind == RELEASE
-    is_death = schedule.op_kind == DEATH
-    write, window = schedule.op[is_write], schedule.op[is_release]
-    windows_before = np.cumsum(schedule.op_kind == ALLOC) % entries
-    words = np.zeros(len(schedule.op), dtype=np.int64)
-    words[is_write] = (
-        _COMPRESSED * schedule.compressed[write]
-        + _WAS_COMPRESSED * schedule.was_compressed[write]
-        + _BEGINS_RESIDENCY * begins[write]
-        + (schedule.row[write] << _ROW)
-        + (windows_before[is_write] << second)
-    )
-    words[is_death] = _DEATH + (schedule.row[schedule.op[is_death]] << _ROW)
-    last = windows.base[window] + windows.size[window] - 1
-    words[is_release] = _RELEASE + (windows.base[window] << _ROW) + (last << second)
-    return words
+def rows_of(array: NDArray[Any]) -> NDArray[Any]:
+    """The array, with a row of zeros if it has none: on a device there is one at least."""
+    return array if len(array) else np.zeros((1, *array.shape[1:]), array.dtype)
 
 
 EVENTS = 9
-"""Event counts of `kernels/select.cu`."""
+"""Event counts of `kernels/place.cu`."""
 
-_WARPS = 4
-_MOST_THREADS = 1024
-"""Threads of a block of `kernels/occupants.cu`; of more entries, a thread has several."""
-_ARRIVAL_AND_OCCUPANT_BYTES = 32
+_LANES = 32
+_SHARED_COUNTS = 8192
+"""Counts of arrivals in an entry for which a block of that kernel has room."""
+_HOME_BYTES, _ARRIVAL_AND_OCCUPANT_BYTES = 2, 8 + 16
 _RUN_WORDS = 4
 
 
@@ -195,29 +99,75 @@ class _PlacementTables:
     Attributes
     ----------
     arrays : tuple of arrays of the device
-        Operations of residencies and of writes, reads and cycles of writes, starts of the scan.
-    words : uint64[6]
-        The same as `kernels/select.cu` takes them: their addresses, and how many operations.
+        Operations, retries, reads and cycles of writes, ends, starts of the scan.
+    words : uint64[7]
+        The same as `kernels/place.cu` takes them: their addresses, how many operations, and how
+        many spilled rows have room in the LDS.
     residencies : int
-        Residencies that may find a home in a pass.
+        Residencies that may find a home in a pass, at least 1.
     operations : int
-        Operations of residencies in a pass: what it takes to place them.
+        Operations of a pass: what it takes to place them.
+    shared : SharedPlaces
+        Places that it takes wherever there are so many.
     """
 
     arrays: tuple[Any, ...]
     words: Words
     residencies: int
     operations: int
+    shared: SharedPlaces
+
+
+def _placement_tables(runner: cuda_programs.Runner, replay: RedirectedReplay) -> _PlacementTables:
+    """Upload what the selectors take of a technique on a trace.
+
+    A register that is spilled may find a home in the midst of a residency, and then keeps it: what
+    comes into an entry together is always the end of a residency.
+    """
+    schedule, technique = replay.schedule, replay.technique
+    held, residency = residencies_of_writes(schedule)
+    code, retry_starts, retries = operations_of(schedule, held, residency)
+    opens, row = np.flatnonzero(np.diff(residency, prepend=-1)), schedule.row[held]
+    # Word of each operation, its residency, the first write of this, and number of the first retry
+    # after it; one operation more says where the last ones end.
+    operations = np.zeros((len(code) + 1, 4), dtype=np.int32)
+    operations[:, 3] = np.append(retry_starts, len(retries))
+    if len(held):
+        whose = code // KINDS
+        first = opens[whose]
+        wakes = (schedule.was_compressed & ~schedule.compressed)[held] & technique.gates_empty
+        operations[:-1, 0] = code % KINDS + _WAKES_UP * wakes[first] + (row[first] << _ROW)
+        operations[:-1, 1], operations[:-1, 2] = whose, first
+    in_block = schedule.stored_values.is_record[held]
+    of_retries = np.stack([np.arange(len(held)), residency, row, in_block], axis=1)[retries]
+    arrays = tuple(
+        runner.shared(rows_of(table))
+        for table in (
+            operations,
+            of_retries.astype(np.int32),
+            schedule.reads_after[held],
+            (schedule.end_cycle - schedule.cycle)[held],
+            np.searchsorted(residency, residency, side="right").astype(np.int32),
+            replay.selector_starts.astype(np.int32),
+        )
+    )
+    numbers = np.array([len(code), replay.lds_rows], dtype=np.int32).view(np.uint64)
+    addresses = np.array([runner.device.address(array) for array in arrays], dtype=np.uint64)
+    words, shared = np.append(addresses, numbers), SharedPlaces.of(code, replay.geometry)
+    return _PlacementTables(arrays, words, max(1, len(opens)), len(code), shared)
 
 
 @dataclass(frozen=True, eq=False)
 class Occupants:
-    """Occupants of m slices on the device, after `kernels/occupants.cu`.
+    """Occupants of m slices on the device, sorted by `kernels/place.cu`.
 
     Attributes
     ----------
     slice_of : int32[n, turns]
-        On the host: which of the slices an instance is in each of its turns.
+        On the host: which of the slices an instance is in each of its turns; negative for those
+        that are not placed.
+    maps : uint8[n, entries]
+        Fault maps.
     most_orbits : int
         Passes of a slice.
     runs : int32[m, 4]
@@ -230,29 +180,11 @@ class Occupants:
     """
 
     slice_of: NDArray[np.int32]
+    maps: Any
     most_orbits: int
     runs: Any
     starts: Any
     occupants: Any
-
-
-@dataclass(frozen=True, eq=False)
-class _Placed:
-    """Slices after `kernels/select.cu`.
-
-    Attributes
-    ----------
-    slice_of : int32[n, turns]
-        On the host: which of the slices an instance is in each of its turns.
-    runs, events, arrivals, arrived : arrays of the device
-        As the kernel has them.
-    """
-
-    slice_of: NDArray[np.int32]
-    runs: Any
-    events: Any
-    arrivals: Any
-    arrived: Any
 
 
 class PlacementRunner:
@@ -260,8 +192,9 @@ class PlacementRunner:
 
     ``replays`` is a technique on several kernels, ``kernel`` int64[n, turns] says which of them
     each of the n instances of a batch runs in each of its turns, and ``fault_maps`` is uint8[n,
-    entries]. Each turn is a slice of its own on the device. The longest slices of a launch begin
-    first: none that begins late keeps the device waiting.
+    entries]. Each turn is a slice of its own on the device, but those of kernel -1, which nobody
+    places. The longest slices of a launch begin first: none that begins late keeps the device
+    waiting.
 
     Parameters
     ----------
@@ -271,40 +204,24 @@ class PlacementRunner:
 
     def __init__(self, runner: cuda_programs.Runner) -> None:
         self._runner = runner
-        self._tables = Memo(self._upload)
-
-    def _upload(self, replay: RedirectedReplay) -> _PlacementTables:
-        tables = redirection(replay)
-        arrays = tuple(
-            self._runner.shared(table)
-            for table in (
-                tables.residency_operations,
-                tables.write_operations,
-                tables.reads_after,
-                tables.cycles,
-                tables.scan_starts,
-            )
-        )
-        words = np.empty(len(arrays) + 2, dtype=np.uint64)
-        words[:-2] = [self._runner.device.address(array) for array in arrays]
-        numbers = [len(tables.residency_operations), len(tables.write_operations)]
-        numbers += [tables.lds_rows, 0]
-        words[-2:] = np.array(numbers, dtype=np.int32).view(np.uint64)
-        return _PlacementTables(arrays, words, tables.residencies, numbers[0])
+        self._tables = Memo(partial(_placement_tables, runner))
 
     def make_ready(self, replay: RedirectedReplay) -> None:
         """Upload what the selectors look at, if it is not there yet."""
         self._tables.of(replay)
+
+    def shared_places(self, replay: RedirectedReplay) -> SharedPlaces:
+        """Places that a kernel takes wherever there are so many."""
+        return self._tables.of(replay).shared
 
     def count(
         self, replays: Sequence[RedirectedReplay], kernel: Integers, fault_maps: Bytes
     ) -> Integers:
         """Events in each pass, int64[n, passes, 9], of instances that run a kernel each."""
         events = np.empty((len(kernel), replays[0].passes, EVENTS), dtype=np.int64)
-        bytes_each = np.full(len(kernel), fault_maps.shape[1] + events[:1].nbytes)
-        for chunk in self._runner.chunks(bytes_each):
-            placed = self._place(replays, kernel[chunk, None], fault_maps[chunk], wanted=False)
-            events[chunk] = self._runner.device.download(placed.events)[placed.slice_of[:, 0]]
+        for chunk in self._runner.chunks(self._bytes(replays, kernel, fault_maps, 0)):
+            placed, there = self._place(replays, kernel[chunk, None], fault_maps[chunk], False)
+            events[chunk] = self._runner.device.download(there)[placed.slice_of[:, 0]]
         return events
 
     def occupants(
@@ -323,72 +240,106 @@ class PlacementRunner:
         more_bytes : int
             What the caller needs for each slice besides.
         """
-        device, passes, entries = self._runner.device, replays[0].passes, fault_maps.shape[1]
-        numbers, place = np.unique(kernel, return_inverse=True)
-        residencies = np.array([self._tables.of(replays[number]).residencies for number in numbers])
-        tables = 4 * entries + 4 * (entries + 1) + 8 * EVENTS
-        bytes_of_kernel = passes * (residencies * _ARRIVAL_AND_OCCUPANT_BYTES + tables) + more_bytes
-        bytes_each = bytes_of_kernel[place.reshape(kernel.shape)].sum(axis=1) + entries
-        for chunk in self._runner.chunks(bytes_each):
-            placed = self._place(replays, kernel[chunk], fault_maps[chunk], wanted=True)
-            replicas = placed.slice_of.size * passes
-            starts = device.empty((replicas, entries + 1), np.int32)
-            occupants = device.empty(placed.arrivals.shape, np.int32)
-            self._runner.launch(
-                cuda_programs.occupants_program(replays[0].geometry),
-                "sort_occupants",
-                replicas,
-                entries // -(-entries // _MOST_THREADS),
-                placed.runs,
-                np.int32(passes),
-                placed.arrivals,
-                placed.arrived,
-                starts,
-                occupants,
-            )
-            yield chunk, Occupants(placed.slice_of, passes, placed.runs, starts, occupants)
+        passes, entries = replays[0].passes, fault_maps.shape[1]
+        more = passes * (4 * (entries + 1) + 8 * EVENTS) + more_bytes
+        each = _ARRIVAL_AND_OCCUPANT_BYTES
+        of_turns = self._bytes(replays, kernel, fault_maps, each) + more * (kernel >= 0)
+        for chunk in self._runner.chunks(of_turns.sum(axis=1)):
+            yield chunk, self._place(replays, kernel[chunk], fault_maps[chunk], True)[0]
+
+    def _bytes(
+        self, replays: Sequence[RedirectedReplay], kernel: Integers, fault_maps: Bytes, each: int
+    ) -> Integers:
+        """Bytes of the homes of slices, and `each` for a residency besides: as `kernel`."""
+        of_kernel = np.zeros(1 + len(replays), dtype=np.int64)  # the last: of kernel -1
+        for number in np.unique(kernel[kernel >= 0]):
+            of_kernel[number] = self._tables.of(replays[number]).residencies
+        of_residencies = replays[0].passes * (_HOME_BYTES + each) * of_kernel
+        of_slices: Integers = fault_maps.shape[1] + of_residencies[kernel]
+        return of_slices
 
     def _place(
         self, replays: Sequence[RedirectedReplay], kernel: Integers, fault_maps: Bytes, wanted: bool
-    ) -> _Placed:
-        """Run the selectors; with their arrivals if they are ``wanted``."""
-        device, passes = self._runner.device, replays[0].passes
-        numbers, place = np.unique(kernel, return_inverse=True)
+    ) -> tuple[Occupants, Any]:
+        """Run the selectors; return occupants, if they are ``wanted``, and events.
+
+        A warp places slices of the same kernel. The longest begin first.
+        """
+        device, passes, entries = self._runner.device, replays[0].passes, fault_maps.shape[1]
+        (which,) = np.nonzero(kernel.ravel() >= 0)
+        if not len(which):
+            nobody = device.empty((1, 4), np.int32)
+            there = device.upload(fault_maps), passes, nobody, nobody, nobody
+            return Occupants(kernel.astype(np.int32), *there), nobody
+        numbers, place = np.unique(kernel.ravel()[which], return_inverse=True)
         tables = [self._tables.of(replays[number]) for number in numbers]
-        operations = np.array([of_kernel.operations for of_kernel in tables])[place.ravel()]
-        order = np.argsort(-operations, kind="stable")
-        slices, place = len(order), place.ravel()[order]
-        slice_of = np.empty(slices, dtype=np.int32)
-        slice_of[order] = np.arange(slices, dtype=np.int32)
-        capacity = np.array([of_kernel.residencies for of_kernel in tables])[place]
-        end = np.cumsum(passes * capacity)
-        first = end - passes * capacity
-        kernels, runs, map_of, maps = device.upload_together(
+        operations = np.array([of_kernel.operations for of_kernel in tables])
+        order = np.lexsort((place, -operations[place]))
+        slices, place, which = len(order), place[order], which[order]
+        slice_of = np.full(kernel.shape, -1, dtype=np.int32)
+        slice_of.flat[which] = np.arange(slices)
+        residencies = np.array([of_kernel.residencies for of_kernel in tables])
+        end = np.cumsum(passes * residencies[place])
+        groups = _groups(passes, place, residencies)
+        rows = int(groups[-1, 0] + residencies[place[-1]])
+        kernels, runs, groups_there, map_of, maps = device.upload_together(
             np.stack([of_kernel.words for of_kernel in tables]),
-            runs_of(first, place, capacity),
-            (order // kernel.shape[1]).astype(np.int32),
+            runs_of(end - passes * residencies[place], place, residencies[place]),
+            groups,
+            (which // kernel.shape[1]).astype(np.int32),
             fault_maps,
         )
+        program = cuda_programs.place_program(replays[0].technique, replays[0].geometry)
         events = device.empty((slices, passes, EVENTS), np.int64)
-        arrivals = device.empty((int(end[-1]) if wanted else 1, 4), np.int32)
-        arrived = device.empty((slices * passes if wanted else 1, fault_maps.shape[1]), np.int32)
+        homes = device.empty((rows, _LANES), np.uint16)
+        arrivals = device.empty((rows if wanted else 1, _LANES), np.uint64)
+        arrived = device.empty((slices * passes,), np.int32)
+        given = map_of, maps, np.int32(passes), np.int32(wanted)
+        results = arrivals, arrived, events
         self._runner.launch(
-            cuda_programs.select_program(replays[0].technique, replays[0].geometry),
-            "place",
-            -(-slices * passes // _WARPS),
-            32 * _WARPS,
-            kernels,
-            runs,
-            map_of,
-            maps,
-            np.int32(slices),
-            np.int32(passes),
-            np.int32(wanted),
-            arrivals,
-            arrived,
-            events,
+            program, "place", len(groups), _LANES, kernels, groups_there, *given, homes, *results
         )
-        return _Placed(slice_of.reshape(kernel.shape), runs, events, arrivals, arrived)
+        starts = device.empty((slices * passes if wanted else 1, entries + 1), np.int32)
+        occupants = device.empty((int(end[-1]) if wanted else 1, 4), np.int32)
+        if wanted:
+            warps = min(_LANES, _SHARED_COUNTS // entries)
+            self._runner.launch(
+                program,
+                "sort_occupants",
+                (len(groups), -(-_LANES // warps)),
+                _LANES * warps,
+                *(kernels, groups_there, runs, np.int32(passes), arrivals, arrived),
+                *(starts, occupants),
+            )
+        return Occupants(slice_of, maps, passes, runs, starts, occupants), events
+
+
+def _groups(passes: int, place: Integers, residencies: Integers) -> Integers:
+    """Slices in passes that a warp places, as ``Group`` of the kernels: int64[groups, 3].
+
+    Parameters
+    ----------
+    passes : int
+        Passes of each slice.
+    place : int64[slices]
+        Number of its kernel among the tables of the launch; slices of a kernel are neighbours.
+    residencies : int64[kernels]
+        Residencies of each kernel.
+    """
+    begins = np.flatnonzero(np.diff(place, prepend=-1))
+    first = np.append(begins, len(place)) * passes
+    number = -(-np.diff(first) // _LANES)
+    run = np.repeat(np.arange(len(begins)), number)  # of slices that are neighbours
+    start = first[run] + _LANES * (
+        np.arange(len(run)) - np.repeat(np.cumsum(number) - number, number)
+    )
+    of_kernel = place[begins][run]
+    groups = np.empty((len(run), 3), dtype=np.int64)
+    groups[:, 0] = np.cumsum(residencies[of_kernel]) - residencies[of_kernel]
+    groups[:, 1] = start
+    halves = groups.view(np.int32)
+    halves[:, 4], halves[:, 5] = of_kernel, np.minimum(_LANES, first[run + 1] - start)
+    return groups
 
 
 def runs_of(first: Integers, kernel: Integers, capacity: Integers) -> NDArray[np.int32]:
@@ -408,7 +359,7 @@ def runs_of(first: Integers, kernel: Integers, capacity: Integers) -> NDArray[np
 
 # The registers that live in each entry, in order of time, under a fixed window layout.
 #
-# For redirecting techniques `kernels/select.cu` and `kernels/occupants.cu` make the same tables.
+# For redirecting techniques `kernels/place.cu` makes the same tables.
 
 WHOLE_ENTRY = -1
 """In place of a block."""
@@ -526,11 +477,12 @@ class Walk:
         self._columns = Memo(self._upload_registers)
 
     def _upload_redirected(self, replay: RedirectedReplay) -> _Tables:
-        arrays, entries = self._upload_columns(redirection(replay).columns), replay.geometry.entries
+        schedule, entries = replay.schedule, replay.geometry.entries
+        arrays = self._upload_columns(columns(schedule, residencies_of_writes(schedule)[0]))
         orbits = np.full(entries, replay.passes, dtype=np.int32)
         periods = np.full(entries, replay.schedule.cycles, dtype=np.uint64)
         of_entries = self.runner.shared(orbits), self.runner.shared(periods)
-        return self._tables((*arrays, *of_entries), replay.schedule)
+        return self._tables((*arrays, *of_entries), schedule)
 
     def _upload_registers(self, schedule: Schedule) -> tuple[Any, ...]:
         """Columns of a schedule, which are the same wherever its windows lie."""
@@ -559,7 +511,7 @@ class Walk:
         )
         tables = self._tables((*columns, *of_entries), replay.schedule)
         alone = np.zeros((1, 1), dtype=np.int32)
-        occupants = Occupants(alone, most_orbits, runs, starts, rows)
+        occupants = Occupants(alone, None, most_orbits, runs, starts, rows)
         return self._cell_times(
             cuda_programs.walk_program((replay,)), replay.geometry, [tables], occupants
         )

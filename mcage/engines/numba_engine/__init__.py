@@ -142,8 +142,8 @@ class NumbaEngine(RememberingEngine):
 
     def _shared_placements(self, duties: FaultFreeDuties) -> SharedPlacements:
         replays = [replay for replay in duties.replays if isinstance(replay, RedirectedReplay)]
-        residencies, geometry = self._tables.of(replays), replays[0].geometry
-        return SharedPlacements(residencies, geometry, partial(self._times_on_kernel, replays))
+        times_on = partial(self._times_on_kernel, replays)
+        return SharedPlacements(self._tables.of(replays), replays[0], times_on)
 
     def _free_workspaces(self, duties: FaultFreeDuties) -> FreeList[Workspace]:
         return FreeList(partial(new_workspace, self._tables.of(duties.replays)))

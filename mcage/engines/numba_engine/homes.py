@@ -6,16 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.engines.numba_engine.jit import inlined, inner, lowest_bit
-from mcage.engines.numba_engine.residencies import (
-    ACQUIRE_BLOCK,
-    ADVANCE,
-    BEGIN,
-    FREE,
-    KINDS,
-    RECORD,
-    Residencies,
-)
+from mcage.engines.numba_engine.residencies import BEGIN, RECORD, Residencies
 from mcage.geometry import ENTRIES_OF_WORD, MOST_BLOCKS, MOST_ENTRIES, Bytes, Integers, Words
+from mcage.replays.schedule import ACQUIRE_BLOCK, ADVANCE, FREE, KINDS
 
 # An occupant of an entry as a number of 32 bits: who lives there, from which write on, and where.
 #

@@ -54,11 +54,7 @@ from mcage.engines.numba_engine.homes import (
 )
 from mcage.engines.numba_engine.jit import COMPONENTS, TOGETHER, aligned_zeros, compiled, inner
 from mcage.engines.numba_engine.residencies import (
-    ACQUIRE,
-    ACQUIRE_BLOCK,
     BITS,
-    FREE,
-    KINDS,
     Residencies,
     Slice,
     each_by_itself,
@@ -78,16 +74,10 @@ from mcage.engines.numba_engine.tracked_cells import (
 )
 from mcage.engines.stress import FaultFreeDuties, StressAccumulator, TrackedCells, Turns
 from mcage.geometry import Booleans, Bytes, Floats, Integers, SliceGeometry
-from mcage.replays.outcome import CellTimes
+from mcage.replays.outcome import CellTimes, SharedPlaces, free_places, may_share
+from mcage.replays.prepare import RedirectedReplay
 
-# Placements that instances share: without a spill RRCD places alike on every fault map.
-#
-# Selectors that always begin with the first entry take the first free place. A value that takes a
-# block prefers faulty entries. As long as these have a sound block for each value of a block, and
-# reliable entries are left for all others, a kernel takes the same sound blocks, counted through
-# the slice, and the same reliable entries, counted likewise, on every map: two slices differ only
-# in where the places lie. So each kernel is replayed once, on a map of its own, and the cell times
-# of an instance are looked up.
+# Placements that instances share: see `mcage.replays.outcome.SharedPlaces`.
 
 
 class SharedPlacements:
@@ -97,8 +87,8 @@ class SharedPlacements:
     ----------
     residencies : Residencies
         Those of the technique on every kernel.
-    geometry : SliceGeometry
-        The slice.
+    replay : RedirectedReplay
+        The technique on one of them.
     times_on : callable
         From a kernel and fault maps, uint8[n, entries], to the cell times on them.
     """
@@ -106,16 +96,12 @@ class SharedPlacements:
     def __init__(
         self,
         residencies: Residencies,
-        geometry: SliceGeometry,
+        replay: RedirectedReplay,
         times_on: Callable[[int, Bytes], CellTimes],
     ) -> None:
-        self._residencies, self._geometry, self._times_on = residencies, geometry, times_on
-        self._can = not (
-            residencies.rules.rotating
-            or residencies.rules.borrows
-            or each_by_itself(residencies.rules)
-            or geometry.blocks == 1
-        )
+        self._residencies, self._times_on = residencies, times_on
+        geometry = self._geometry = replay.geometry
+        self._can = may_share(replay.technique, geometry)
         self.places = geometry.entries * geometry.blocks if self._can else 0
         kernels, cycles = len(residencies.kernels.cycles), residencies.at_most.dtype
         # Pages that are never touched take no memory.
@@ -126,7 +112,7 @@ class SharedPlacements:
             np.zeros((kernels, 2, self.places, BITS), cycles),
             np.zeros(kernels, np.int64),
         )
-        self._needs: dict[int, tuple[int, int]] = {}
+        self._shared: dict[int, SharedPlaces] = {}
         self._lock = Lock()
 
     def are_shared(self, kernel: int, fault_maps: Bytes) -> Booleans:
@@ -134,48 +120,22 @@ class SharedPlacements:
         if not self._can:
             return np.zeros(len(fault_maps), dtype=bool)
         with self._lock:
-            if kernel not in self._needs:
-                self._needs[kernel] = self._make(kernel)
-        in_blocks, whole = self._needs[kernel]
-        sound = np.bitwise_count(~fault_maps & self._geometry.all_blocks).astype(np.int64)
-        reliable = sound == self._geometry.blocks
-        of_faulty = np.where(reliable, 0, sound).sum(axis=1)
-        shared: Booleans = (of_faulty >= in_blocks) & (reliable.sum(axis=1) >= whole)
+            if kernel not in self._shared:
+                self._shared[kernel] = self._make(kernel)
+        return self._shared[kernel].are_among(*free_places(fault_maps, self._geometry))
+
+    def _make(self, kernel: int) -> SharedPlaces:
+        """Replay a kernel on its own map, if it has one."""
+        residencies, times = self._residencies, self.times
+        begin, end = residencies.kernels.first_operation[kernel : kernel + 2].tolist()
+        shared = SharedPlaces.of(residencies.operations.code[begin:end], self._geometry)
+        if shared.fault_map is not None:
+            replayed = self._times_on(kernel, shared.fault_map[None])
+            ones, powered = map(shared.by_place, (replayed.ones, replayed.powered))
+            times.ones[kernel], times.powered[kernel] = ones, powered
+            times.most[kernel] = (powered - ones).max(axis=2), ones.max(axis=2)
+            times.faulty[kernel] = shared.faulty
         return shared
-
-    def _make(self, kernel: int) -> tuple[int, int]:
-        """Replay a kernel; return how many blocks and how many entries it takes at most."""
-        in_blocks, whole = most_places(self._residencies, kernel)
-        entries, blocks = self._geometry.entries, self._geometry.blocks
-        faulty = -(-in_blocks // (blocks - 1))
-        if faulty + whole > entries:
-            return entries * blocks, entries
-        fault_map = np.zeros(entries, dtype=np.uint8)
-        fault_map[:faulty] = 1 << (blocks - 1)
-        replayed, times = self._times_on(kernel, fault_map[None]), self.times
-        by_bit = (self.places, self._geometry.block_components, BITS)
-        ones, powered = (
-            cycles.reshape(by_bit).transpose(0, 2, 1)
-            for cycles in (replayed.ones, replayed.powered)
-        )
-        times.ones[kernel], times.powered[kernel] = ones, powered
-        times.most[kernel] = (powered - ones).max(axis=2), ones.max(axis=2)
-        times.faulty[kernel] = faulty
-        return in_blocks, whole
-
-
-def most_places(residencies: Residencies, kernel: int) -> tuple[int, int]:
-    """Most blocks, and most entries, that the values of a kernel take at a time."""
-    begin, end = residencies.kernels.first_operation[kernel : kernel + 2].tolist()
-    residency, kind = np.divmod(residencies.operations.code[begin:end].astype(np.int64), KINDS)
-    takes = np.full(int(residency.max(initial=0)) + 1, ACQUIRE)
-    takes[residency[kind == ACQUIRE_BLOCK]] = ACQUIRE_BLOCK
-    change = np.where(kind == FREE, -1, 1)
-    in_blocks, whole = (
-        int(np.where(takes[residency] == what, change, 0).cumsum().max(initial=0))
-        for what in (ACQUIRE_BLOCK, ACQUIRE)
-    )
-    return in_blocks, whole
 
 
 @compiled

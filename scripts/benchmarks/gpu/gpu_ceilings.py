@@ -67,12 +67,13 @@ _ORIGIN_SECONDS = 5.0
 
 BLOCK_THREADS = {
     "probe": 64,
-    "place": 128,
-    "sort_occupants": 256,
+    "place": 32,
+    "sort_occupants": 1024,
     "cell_times": 64,
     "sum_residencies": 64,
     "begin": 256,
     "log_epoch": 256,
+    "find_alike": 32,
     "guess": 256,
     "list_open": 256,
     "close": 256,
