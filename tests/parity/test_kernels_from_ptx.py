@@ -183,8 +183,6 @@ def test_a_missing_barrier_or_another_operation_shows(edit, name, architecture):
 NOT_NEEDED = {
     # A lane sums its column alone; the barrier is there for the compiler, as its comment says.
     ("walk.cu", 0),
-    # The first lane of a warp alone reads and writes the bounds of a place.
-    ("most_stressed.cu", 1),
 }
 """Barriers without which no two threads meet: by the number that they have in their source."""
 
