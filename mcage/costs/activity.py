@@ -4,8 +4,9 @@ Everything follows from the schedule of a replay and from its counters; cells ar
 much of the slice is on meanwhile, see :mod:`mcage.costs.activity`.
 """
 
-from dataclasses import dataclass, replace
-from typing import Self
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -504,8 +505,15 @@ class KernelActivity:
             spills_switch_off=replay.technique.gates_empty,
         )
 
+    def at(self, kernel: NDArray[np.int64]) -> "KernelActivity":
+        """Activities of some kernels, int64[n], of those that `of_all` has joined."""
+        return _each(lambda values: values[0][kernel], [self])
+
     def under(self, events: NDArray[np.float64]) -> Activity:
-        """Activity with events per cycle float64[n, EVENTS]: what `activity_of` finds for them."""
+        """Activity with events per cycle float64[n, EVENTS]: what `activity_of` finds for them.
+
+        Of joined activities (`of_all`), each has its own events.
+        """
         base = self.undisturbed
         counts = events.T * base.cycles
         powered = base.gating.powered_entry_cycles + 0 * counts[Event.SPILLED_ROW]
@@ -540,3 +548,24 @@ def _spilled(
     """Uncompressed and compressed ones of what is spilled: the latter only when all else is."""
     beyond = np.maximum(spilled - uncompressed, 0.0)
     return spilled - beyond, beyond
+
+
+Record = TypeVar("Record", Activity, KernelActivity)
+
+
+def of_all(records: Sequence[Record]) -> Record:
+    """Activities on several kernels as one, each of whose numbers is an array [kernels]."""
+    return _each(lambda numbers: np.concatenate([np.reshape(n, -1) for n in numbers]), records)
+
+
+def _each(function: Callable[[list[Any]], Any], records: Sequence[Record]) -> Record:
+    """A record of what a function makes of the numbers of some, field by field."""
+
+    def of_field(values: list[Any]) -> Any:
+        if isinstance(values[0], SliceGeometry | bool):  # the same on all kernels
+            return values[0]
+        return _each(function, values) if is_dataclass(values[0]) else function(values)
+
+    names = [field.name for field in fields(records[0])]
+    made = {name: of_field([getattr(each, name) for each in records]) for name in names}
+    return replace(records[0], **made)

@@ -601,8 +601,8 @@ class CostedSlices:
     ----------
     technique : Technique
         The technique.
-    activities : tuple of KernelActivity
-        What a slice does in a busy pass of each kernel.
+    activity : KernelActivity
+        What a slice does in a busy pass, of all kernels (`of_all`).
     idle : float64[kernels]
         Idle time after a pass in which the slice holds, over its busy time.
     holding : int64[kernels]
@@ -616,7 +616,7 @@ class CostedSlices:
     """
 
     technique: Technique
-    activities: tuple[KernelActivity, ...]
+    activity: KernelActivity
     idle: NDArray[np.float64]
     holding: NDArray[np.int64]
     penalties: Penalties
@@ -624,7 +624,7 @@ class CostedSlices:
     fault_free: NDArray[np.float64]
 
     def rates(
-        self, kernel: int, events: NDArray[np.float64], technology: Technology
+        self, kernel: NDArray[np.int64], events: NDArray[np.float64], technology: Technology
     ) -> NDArray[np.float64]:
         """Rates on fault maps, over busy and idle time: float64[3, n].
 
@@ -633,14 +633,12 @@ class CostedSlices:
 
         Parameters
         ----------
-        kernel : int
-            Number of the kernel.
-        events : float64[n, EVENTS]
-            Events per cycle.
+        kernel, events : int64[n], float64[n, EVENTS]
+            Numbers of kernels, and events per cycle.
         technology : Technology
             Constants of the components, those of the slice at its Vdd.
         """
-        activity, idle = self.activities[kernel].under(events), self.idle[kernel]
+        activity, idle = self.activity.at(kernel).under(events), self.idle[kernel]
         lost = slowdown(activity, self.technique, technology, self.penalties)
         slower, waits = 1 + lost.total, 1 + events[:, Event.WAIT]
         longer = slower * waits
@@ -654,13 +652,8 @@ class CostedSlices:
     @cached_property
     def undisturbed(self) -> NDArray[np.float64]:
         """Rates on a fault-free slice: float64[points, 3, kernels]."""
-        events = self.fault_free
-        return np.stack(
-            [
-                np.hstack([self.rates(k, events[k, None], technology) for k in range(len(events))])
-                for technology in self.technologies
-            ]
-        )
+        kernels, events = np.arange(len(self.fault_free)), self.fault_free
+        return np.stack([self.rates(kernels, events, each) for each in self.technologies])
 
     def add_up(
         self,
@@ -692,11 +685,10 @@ class CostedSlices:
         of_turn = np.broadcast_to(kernel[:, :, None], events.shape[:-1])
         differs = (events != self.fault_free[of_turn]).any(axis=-1) & (seconds != 0)[..., None]
         rates = self.undisturbed[:, :, of_turn]
-        for number in range(len(self.fault_free)):
-            places = np.nonzero(differs & (of_turn == number))
-            if len(places[0]):
-                for of_point, technology in zip(rates, self.technologies, strict=True):
-                    of_point[:, *places] = self.rates(number, events[places], technology)
+        places = np.nonzero(differs)
+        if len(places[0]):
+            for of_point, technology in zip(rates, self.technologies, strict=True):
+                of_point[:, *places] = self.rates(of_turn[places], events[places], technology)
         products = np.zeros((3 + 2 * len(self.technologies), *seconds.shape))
         busy, work, _ = rates[-1]  # the same at all points
         *by_point, nominal = reference

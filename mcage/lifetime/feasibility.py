@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.costs.activity import KernelActivity, entries_that_hold
+from mcage.costs.activity import KernelActivity, entries_that_hold, of_all
 from mcage.costs.energy import slowdown
 from mcage.engines.interface import Engine, fault_free_maps
 from mcage.engines.programs import Learnt
@@ -83,8 +83,8 @@ class FaultFreeReplays:
         Whole passes, a replay for each kernel, and the duty cycles of all cells.
     happens : FaultFreeEvents
         What happens in busy passes.
-    activities : tuple of KernelActivity
-        What the slice does meanwhile.
+    activity : KernelActivity
+        What the slice does meanwhile, on all kernels (`of_all`).
     check_duties : FaultFreeDuties, optional
         As `duties`, of the check cells of words that have a code.
     """
@@ -92,7 +92,7 @@ class FaultFreeReplays:
     replays: Replays
     duties: FaultFreeDuties
     happens: FaultFreeEvents
-    activities: tuple[KernelActivity, ...]
+    activity: KernelActivity
     check_duties: FaultFreeDuties | None = None
 
     @property
@@ -165,13 +165,10 @@ class Slowdowns(NamedTuple):
     def of(cls, fault_free: FaultFreeReplays, timing: SlowdownTiming) -> Self:
         """Look at each kernel without events."""
         technique, penalties = fault_free.replays[0].technique, timing.penalties
-        none = np.zeros((1, EVENTS))
-        undisturbed = [
-            slowdown(activity.under(none), technique, timing.technology, penalties).total[0]
-            for activity in fault_free.activities
-        ]
+        activity = fault_free.activity.under(np.zeros((len(fault_free.replays), EVENTS)))
+        undisturbed = slowdown(activity, technique, timing.technology, penalties).total
         cycles = (penalties.wakeup, penalties.lds, penalties.memory)
-        return cls(np.array(undisturbed), *(float(penalty.unhidden_cycles) for penalty in cycles))
+        return cls(undisturbed, *(float(penalty.unhidden_cycles) for penalty in cycles))
 
     def of_turns(self, kernel: Integers, events: Floats) -> Floats:
         """Slowdown of each turn, waits included: int64[..., turns] to float64[..., turns]."""
@@ -247,9 +244,11 @@ def fault_free_replays(
         replays=replays,
         duties=_duties_of(aging, arrays),
         happens=record_of_arrays(FaultFreeEvents, arrays, "happens"),
-        activities=tuple(
-            record_of_arrays(KernelActivity, arrays, f"activity {kernel}")
-            for kernel in range(len(replays))
+        activity=of_all(
+            [
+                record_of_arrays(KernelActivity, arrays, f"activity {kernel}")
+                for kernel in range(len(replays))
+            ]
         ),
     )
 

@@ -472,8 +472,8 @@ class Meter:
     ----------
     fault_free : FaultFreeReplays
         The case's technique on each kernel.
-    conventional : tuple of Activity
-        The conventional slice on each kernel.
+    conventional : Activity
+        The conventional slice on all kernels (`of_all`).
     environment : Environment
         Operating points. The slice runs at the Vdd of each, all other units at the nominal one.
     technology : Technology
@@ -487,7 +487,7 @@ class Meter:
     """
 
     fault_free: FaultFreeReplays
-    conventional: tuple[Activity, ...]
+    conventional: Activity
     environment: Environment
     technology: Technology
     penalties: Penalties
@@ -561,21 +561,18 @@ class Meter:
     def _slices(self) -> CostedSlices:
         given, happens = self.fault_free, self.fault_free.happens
         return CostedSlices(
-            *(given.replays[0].technique, given.activities, happens.idle, happens.holding),
+            *(given.replays[0].technique, given.activity, happens.idle, happens.holding),
             *(self.penalties, self._protected, happens.events),
         )
 
     @cached_property
     def _conventional(self) -> Floats:
         """Energy per busy time at each technology, and at the nominal Vdd: [..., kernels]."""
-        pairs = list(zip(self.conventional, self.fault_free.happens.idle, strict=True))
+        activity, idle = self.conventional, self.fault_free.happens.idle
 
-        def power(activity: Activity, idle: float, technology: Technology) -> float:
-            spent_pj: float = energy(activity, CONVENTIONAL, technology).total[0]
+        def power(technology: Technology) -> Floats:
             nanoseconds = activity.cycles / technology.clock_ghz
-            return spent_pj / nanoseconds + technology.slice.leakage_mw * idle
+            busy = energy(activity, CONVENTIONAL, technology).total / nanoseconds
+            return busy + technology.slice.leakage_mw * idle
 
-        technologies = (*self._technologies, self.technology)
-        return np.array(
-            [[power(*pair, technology) for pair in pairs] for technology in technologies]
-        )
+        return np.stack([power(each) for each in (*self._technologies, self.technology)])

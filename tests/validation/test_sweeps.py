@@ -24,7 +24,7 @@ from tables import each
 import mcage.studies.sweep.batch as module
 from mcage.aging.environment import environment
 from mcage.aging.nbti import SECONDS_PER_YEAR
-from mcage.costs.activity import conventional
+from mcage.costs.activity import conventional, of_all
 from mcage.engines.stress import dvth_histogram
 from mcage.lifetime import DVTH_BIN_EDGES_MV, EndCause
 from mcage.lifetime.feasibility import fault_free_replays
@@ -295,7 +295,7 @@ def held_life(trace, technique, activity, tail=None, sample=(), **changes):
     new = NewSlices.at(given.environment.lowest_vdd_volts, tail)
     life = simulate_lifetimes(given, NUMBA, shared, SliceBatch(in_sequence(kernels), new, sampled))
     meter = Meter(
-        shared, (conventional(trace),), environment("turbo", 0.419), NODE, COSTS.penalties
+        shared, of_all([conventional(trace)]), environment("turbo", 0.419), NODE, COSTS.penalties
     )
     return life, meter.read(life.moments)
 

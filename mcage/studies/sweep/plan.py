@@ -20,7 +20,7 @@ from mcage.aging.sampling import ConstantDraws, InstanceDistributions, TimeFract
 from mcage.aging.transistors import DelayPath, NbtiSpread, Pbti, TrapLaw
 from mcage.aging.vmin import margins
 from mcage.concurrency import usable_cores
-from mcage.costs.activity import Activity, conventional
+from mcage.costs.activity import Activity, conventional, of_all
 from mcage.distributions import Distribution
 from mcage.engines.interface import Engine
 from mcage.engines.stress import FaultFreeDuties, Turns, TurnsByEpoch
@@ -847,8 +847,8 @@ class SweepPlan:
         return room.lds_rows if room.to_memory else None
 
     @cached_property
-    def conventional(self) -> tuple[Activity, ...]:
-        """Activity of every kernel on a conventional register file."""
+    def conventional(self) -> Activity:
+        """Activity on a conventional register file, on all kernels (`of_all`)."""
         if self.like:
             return self.like.conventional
 
@@ -862,7 +862,7 @@ class SweepPlan:
 
         arrays = kept_on_disk(f"conventional {self._kept_by}", counted)
         kernels = range(len(self.traces))
-        return tuple(record_of_arrays(Activity, arrays, str(kernel)) for kernel in kernels)
+        return of_all([record_of_arrays(Activity, arrays, str(kernel)) for kernel in kernels])
 
     @cached_property
     def meters(self) -> tuple[Meter, ...]:

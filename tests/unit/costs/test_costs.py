@@ -29,7 +29,7 @@ from places import ROOT
 from tables import each
 from trace_strategies import SPILLING, alloc, random_trace, read, release, trace_of, write
 
-from mcage.costs.activity import CONVENTIONAL, KernelActivity, conventional, used_entries
+from mcage.costs.activity import CONVENTIONAL, KernelActivity, conventional, of_all, used_entries
 from mcage.costs.energy import (
     CostedSlices,
     Energy,
@@ -572,10 +572,10 @@ LIVES, MOMENTS, TURNS, KERNELS = 5, 3, 3, 2
 def slices_of(technique, rng):
     """Two kernels, after the second of which the slice holds for a while."""
     traces = [random_trace(random.Random(seed), **SPILLING) for seed in range(KERNELS)]
-    activities = tuple(KernelActivity.of(prepare(trace, technique)) for trace in traces)
+    activity = of_all([KernelActivity.of(prepare(trace, technique)) for trace in traces])
     idle, holding = np.array([0.0, 0.7]), np.array([0, 40])
     nothing = np.zeros((KERNELS, EVENTS))
-    return CostedSlices(technique, activities, idle, holding, drawn_penalties(rng), (), nothing)
+    return CostedSlices(technique, activity, idle, holding, drawn_penalties(rng), (), nothing)
 
 
 def random_lives(slices, epochs, rng):
@@ -587,8 +587,8 @@ def random_lives(slices, epochs, rng):
     weight /= weight.sum(axis=2, keepdims=True)
     fault_free = np.zeros((KERNELS, EVENTS))
     fault_free[:, [Event.REGULAR, Event.MOV]] = rng.random((KERNELS, 2))
-    passes = [activity.undisturbed for activity in slices.activities]
-    most = np.array([3 * of_pass.writes.registers[0] / of_pass.cycles for of_pass in passes])
+    of_pass = slices.activity.undisturbed
+    most = 3 * of_pass.writes.registers / of_pass.cycles
     shape = (LIVES, epochs, MOMENTS, TURNS)
     of_turn = np.broadcast_to(kernel[:, :, None], shape)
     events = rng.random((*shape, EVENTS)) * most[of_turn][..., None]
@@ -606,12 +606,12 @@ def one_by_one(slices, technologies, lives, reference):
     products = np.zeros((3 + 2 * len(technologies), *seconds.shape))
     for place in zip(*np.nonzero(seconds), strict=True):
         for turn, share in enumerate(weight[place[:2]]):
-            number, happens = kernel[place[:2]][turn], events[place][turn, None]
+            number, happens = kernel[place[:2]][turn, None], events[place][turn, None]
             of_points = []
             for technology, compared in zip(technologies, reference[:-1], strict=True):
                 (busy,), (work,), (power,) = slices.rates(number, happens, technology)
-                of_points += [power, work * compared[number]]
-            at_nominal = work * reference[-1, number]
+                of_points += [power, work * compared[number[0]]]
+            at_nominal = work * reference[-1, number[0]]
             products[(slice(None), *place)] += share * np.array(
                 [busy, work, at_nominal, *of_points]
             )

@@ -21,7 +21,7 @@ from sweep_cases import SMALL_KERNELS, small_sweep
 from trace_strategies import SPILLING, alloc, random_trace, read, release, trace_of, write
 
 from mcage.aging.environment import environment
-from mcage.costs.activity import CONVENTIONAL, KernelActivity, activity_of, conventional
+from mcage.costs.activity import CONVENTIONAL, KernelActivity, activity_of, conventional, of_all
 from mcage.engines.numpy_engine import NumpyEngine
 from mcage.files.disk_cache import arrays_of_record
 from mcage.lifetime.outcomes import LifeMoments, Meter
@@ -39,7 +39,7 @@ def consumed(traces, technique, tail=None, kernels=None, conditions=None, **chan
     life = lived(traces, technique, tail, kernels=kernels, engine=NUMBA, **changes)
     meter = Meter(
         fault_free=shared_replays(NUMBA, tuple(traces), technique),
-        conventional=tuple(conventional(trace) for trace in traces),
+        conventional=of_all([conventional(trace) for trace in traces]),
         environment=changes["environment"],
         technology=NODE,
         penalties=COSTS.penalties,

@@ -30,13 +30,10 @@ def plan_of(**fields):
 
 def contents(plan):
     """All that a plan knows of its replays, as arrays."""
-    arrays = {}
-    for kernel, activity in enumerate(plan.conventional):
-        arrays |= arrays_of_record(activity, f"conventional {kernel}")
+    arrays = arrays_of_record(plan.conventional, "conventional")
     for name, replays in plan.fault_free.items():
         arrays |= arrays_of_record(replays.happens, name)
-        for kernel, activity in enumerate(replays.activities):
-            arrays |= arrays_of_record(activity, f"{name} {kernel}")
+        arrays |= arrays_of_record(replays.activity, f"{name}, activity")
         for duties in (replays.duties.at_zero, replays.duties.at_one):
             which = f"{name} {len(arrays)}"
             arrays |= {which: duties.cycles, f"{which}, period": duties.period}
