@@ -5,6 +5,8 @@
 #include "stress.cuh"
 
 constexpr int WARPS = 8;  // of a block
+constexpr int LANES = 8;  // that look at a cell: most lists of occupants are short
+constexpr int CELLS_OF_WARP = 32 / LANES;
 
 // What an occupant does to a cell that its writes touch.
 struct Effect {
@@ -59,9 +61,24 @@ __device__ Effect effect_of(const Residencies &residencies, const Lodger &lodger
     return effect;
 }
 
-__device__ __forceinline__ Long sum_of_warp(Long value) {
-    for (int distance = 16; distance; distance /= 2) {
-        value += __shfl_xor_sync(EVERY_LANE, value, distance);
+// The lanes of a warp that look at the same cell as this one; and the bits of a vote among them.
+__device__ __forceinline__ unsigned lanes_of_cell() {
+    return ((1u << LANES) - 1u) << threadIdx.x % 32 / LANES * LANES;
+}
+
+__device__ __forceinline__ unsigned vote(bool own) {
+    const unsigned lanes = lanes_of_cell();
+    return __ballot_sync(lanes, own) >> (__ffs(lanes) - 1) & ((1u << LANES) - 1u);
+}
+
+template <typename Number>
+__device__ __forceinline__ Number told_by_lane(Number own, int lane) {
+    return __shfl_sync(lanes_of_cell(), own, lane, LANES);
+}
+
+__device__ __forceinline__ Long sum_of_lanes(Long value) {
+    for (int distance = LANES / 2; distance; distance /= 2) {
+        value += __shfl_xor_sync(lanes_of_cell(), value, distance);
     }
     return value;
 }
@@ -75,23 +92,23 @@ struct CellTimes {
 // is what the latest one before it left that overwrote the cell.
 __device__ void pass_of(const Residencies &residencies, const unsigned *codes, int count, int component,
                         int bit, Long cycles, CellTimes &times) {
-    const int lane = threadIdx.x % 32;
+    const int lane = threadIdx.x % LANES;
     const unsigned below = (1u << lane) - 1u;
     Long since = 0, on = 0, lead = 0, first = 0;
     bool content = false, written = false;
-    for (int many = 0; many < count; many += 32) {
+    for (int many = 0; many < count; many += LANES) {
         Effect own = {};
         if (many + lane < count) {
             own = effect_of(residencies, lodger_of(residencies, codes[many + lane]), component, bit);
         }
-        const unsigned touching = __ballot_sync(EVERY_LANE, own.touches);
-        const unsigned over = __ballot_sync(EVERY_LANE, own.touches && own.over);
+        const unsigned touching = vote(own.touches);
+        const unsigned over = vote(own.touches && own.over);
         if (!touching) continue;
         const unsigned touched = touching & below, overwritten = over & below;
         const int latest = touched ? 31 - __clz(touched) : 0;
         const int source = overwritten ? 31 - __clz(overwritten) : 0;
-        const Long end_of_latest = __shfl_sync(EVERY_LANE, own.end, latest);
-        const bool left = __shfl_sync(EVERY_LANE, int(own.last), source);
+        const Long end_of_latest = told_by_lane(own.end, latest);
+        const bool left = told_by_lane(int(own.last), source);
         if (own.touches) {
             const bool found = overwritten ? left : content;
             if (!GATED && found) times.ones += own.start - (touched ? end_of_latest : since);
@@ -100,15 +117,15 @@ __device__ void pass_of(const Residencies &residencies, const unsigned *codes, i
             on += own.end - own.start;
             if (GATED && !written && !overwritten) lead += own.before;
         }
-        since = __shfl_sync(EVERY_LANE, own.end, 31 - __clz(touching));
+        since = told_by_lane(own.end, 31 - __clz(touching));
         if (!over) continue;
-        const Long begins = __shfl_sync(EVERY_LANE, own.start + own.before, __ffs(over) - 1);
+        const Long begins = told_by_lane(own.start + own.before, __ffs(over) - 1);
         if (!written) first = begins;
-        content = __shfl_sync(EVERY_LANE, int(own.last), 31 - __clz(over));
+        content = told_by_lane(int(own.last), 31 - __clz(over));
         written = true;
     }
     if (!written) return;
-    times.powered += GATED ? sum_of_warp(on) : cycles;
+    times.powered += GATED ? sum_of_lanes(on) : cycles;
     // From the last occupant to the end, and from the beginning until the cell is overwritten.
     if (!content) return;
     if (GATED) {
@@ -126,11 +143,11 @@ __device__ __forceinline__ CellTimes cell_times_in(const Residencies &residencie
         if (at >= 0) times = {epoch.shared->ones[at], epoch.shared->powered[at]};
         return times;
     }
-    const int lane = threadIdx.x % 32, passes = int(residencies.passes);
+    const int lane = threadIdx.x % LANES, passes = int(residencies.passes);
     const int *starts = epoch.starts + entry * passes;
     const long long powered = GATED ? epoch.powered[entry] : -1;
     if (powered >= 0) {
-        for (int i = starts[0] + lane; i < starts[passes]; i += 32) {
+        for (int i = starts[0] + lane; i < starts[passes]; i += LANES) {
             const long long row = epoch.codes[i] & NUMBER;
             times.ones += residencies.sums[(row * BITS + bit) * COMPONENTS + component];
         }
@@ -141,7 +158,7 @@ __device__ __forceinline__ CellTimes cell_times_in(const Residencies &residencie
                     bit, epoch.cycles, times);
         }
     }
-    times.ones = sum_of_warp(times.ones);
+    times.ones = sum_of_lanes(times.ones);
     return times;
 }
 
@@ -153,11 +170,12 @@ __device__ __forceinline__ CellTimes cell_times_in(const Residencies &residencie
 // instance_of[], cell_of[]     tracked cells; a cell counts as 2048 x entry + 32 x component + bit
 // before, now[2][tracked]      seconds at '0' and at '1' at the start and at the end of the epoch
 //
-// A warp for each cell, whose lanes look at one occupant of its entry each.
+// LANES for each cell, each of which looks at one occupant of its entry at a time.
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 2)
 track(const Residencies *all, const State *states, const unsigned char *runs, int turns,
       const int *instance_of, const int *cell_of, int tracked, double *before, double *now) {
-    const int i = blockIdx.x * WARPS + threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int i = blockIdx.x * WARPS * CELLS_OF_WARP + threadIdx.x / LANES;
+    const int lane = threadIdx.x % LANES;
     if (i >= tracked) return;
     const long long instance = instance_of[i];
     if (!runs[instance]) return;

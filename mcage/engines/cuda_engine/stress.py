@@ -805,7 +805,8 @@ class EpochLog:
 _KEPT = 256
 """Bits of entries whose cells' seconds are kept, for each instance of a batch on average."""
 
-_WARPS = 8
+_WARPS, _CELLS_OF_BLOCK = 8, 32
+"""Warps of a block; tracked cells of one of `kernels/tracked_cells.cu`."""
 _MIXTURES = 4
 """Mixtures of a block that looks for the longest times of some."""
 _MOST_SHARED_KERNELS = 1024
@@ -993,7 +994,7 @@ class CudaStress(stress.StressAccumulator):
             self._runner.launch(
                 self._tables.tracked_cells,
                 "track",
-                -(-tracked.count // _WARPS),
+                -(-tracked.count // _CELLS_OF_BLOCK),
                 _THREADS,
                 self._tables.residencies.table,
                 self._log.state,
