@@ -461,23 +461,13 @@ class Batch(NamedTuple):
 # what a residency shows is the same wherever it lives. That holds if released places are off, and
 # every residency has an entry to itself.
 
-SIDE_BY_SIDE = 16
-"""Instances that go through a kernel at a time."""
-
 OPENED_TOGETHER = 48
-"""Instances whose bits are open at a time."""
+"""Instances whose bits are open at a time, and that go through a kernel at a time."""
 
-_ROWS = 3 << 16
+OPEN_ROWS = 3 << 16
 """Turns of open bits of all these for which there is space. Others are looked at one by one."""
 
 BIT = np.uint64(1)
-
-IN_ROW = 4
-"""Tracked cells of an entry in a row."""
-
-AT_ONE, PLACE, POWERED, OPEN, ROW, MORE, MORE_END = 0, 4, 8, 9, 10, 11, 12
-"""Columns of `OpenBits.lines`."""
-_COLUMNS = 16
 
 
 class OpenBits(NamedTuple):
@@ -498,11 +488,6 @@ class OpenBits(NamedTuple):
         Cycles for which an entry is powered in a turn, at the first row of that.
     at_most : T[turns, 48, entries, 64]
         Bounds in each turn, as in `Views`.
-    lines : T[16 * entries, 16]
-        What is asked of an entry of an instance whenever a residency lives there, in one cache
-        line: cycles at '1' of its first four tracked cells from `AT_ONE` on, and from `PLACE` on
-        where each is, as in `CellList`; `POWERED`: cycles for which it is powered; `OPEN`, `ROW`:
-        its `bits` and their first row; `MORE`, `MORE_END`: rows of further tracked cells.
     """
 
     bits: Words
@@ -511,7 +496,6 @@ class OpenBits(NamedTuple):
     ones: NDArray[np.unsignedinteger]
     powered: NDArray[np.unsignedinteger]
     at_most: NDArray[np.unsignedinteger]
-    lines: NDArray[np.unsignedinteger]
 
 
 def new_open_bits(entries: int, turns: int, cycles: Any) -> Any:
@@ -524,15 +508,15 @@ def new_open_bits(entries: int, turns: int, cycles: Any) -> Any:
         np.zeros((turns, OPENED_TOGETHER, entries), np.uint64),
         np.zeros((OPENED_TOGETHER, entries), np.int64),
         np.zeros(1, np.int64),
-        aligned_zeros((_ROWS, COMPONENTS), cycles.dtype),
-        np.empty(_ROWS, cycles.dtype),
+        aligned_zeros((OPEN_ROWS, COMPONENTS), cycles.dtype),
+        np.empty(OPEN_ROWS, cycles.dtype),
         aligned_zeros((turns, OPENED_TOGETHER, entries, COMPONENTS), cycles.dtype),
-        aligned_zeros((SIDE_BY_SIDE * entries, _COLUMNS), cycles.dtype),
     )
 
 
 def forget(open_bits: Any) -> None:
     """Forget all open bits."""
+    open_bits.ones[: open_bits.used[0]] = 0
     open_bits.bits[:] = 0
     open_bits.used[0] = 0
 

@@ -194,7 +194,6 @@ def lit_components(contents: Any, events: Any, bit: int, block: int) -> None:
                     powered[i] = written & on
 
 
-AT_ONCE_BITS = np.uint64(FIRST_BITS)
 ALL_BITS = np.uint64(0xFFFF_FFFF)
 _NEAR, _FAR, _FARTHEST = 3, 8, 16
 """Occupants between the one at hand and those that are asked for."""
@@ -249,8 +248,10 @@ def plane_times(
         for i in range(count):
             total += events.held[i]
         for first in range(0, BITS, AT_ONCE):
-            if chosen >> np.uint64(first) & AT_ONCE_BITS:
-                sum_planes(contents.planes, events.image, events.held, 0, count, first, times.ones)
+            if chosen >> np.uint64(first) & FIRST_BITS:
+                sum_planes(
+                    contents.planes, events.image, events.held, 0, count, first, times.ones, first
+                )
                 for bit in range(first, first + AT_ONCE):
                     add_everywhere(times.powered, bit, total)
     else:
@@ -300,8 +301,8 @@ def whole_times(
     cycles = residencies.kernels.cycles[occupants.kernel]
     passes, powered, together = len(residencies.selector_starts), np.int64(0), np.uint64(0)
     for first in range(0, BITS, AT_ONCE):
-        if members(chosen >> np.uint64(first) & AT_ONCE_BITS) > _ALONE:
-            together |= AT_ONCE_BITS << np.uint64(first)
+        if members(chosen >> np.uint64(first) & FIRST_BITS) > _ALONE:
+            together |= FIRST_BITS << np.uint64(first)
     last_occupant = occupants.first[(entry + 1) * passes] - 1
     for pass_ in range(passes):
         place = entry * passes + pass_
@@ -350,13 +351,13 @@ def _add_whole(
     left = together
     while left:
         first = lowest_bit(left)
-        sum_planes(planes, image, duration, write, end, first, times.ones)
-        left &= ~(AT_ONCE_BITS << np.uint64(first))
+        sum_planes(planes, image, duration, write, end, first, times.ones, first)
+        left &= ~(FIRST_BITS << np.uint64(first))
     left = chosen & ~together & ever
     while left:
         bit = lowest_bit(left)
         if _meets_zero(ever, bit):
-            sum_plane(planes, image, duration, write, end, bit, times.ones)
+            sum_plane(planes, image, duration, write, end, bit, times.ones, bit)
         else:
             add_everywhere(times.ones, bit, lasts)
         left &= left - _LOWEST
@@ -435,7 +436,7 @@ def hand_over(times: Any, occupants: int, ones: Any, powered: Any) -> None:
 def clear(times: Any, chosen: np.uint64) -> None:
     """Forget the times of the chosen bits, and of those that are summed up together with them."""
     for bit in range(BITS):
-        if chosen >> np.uint64(bit - bit % AT_ONCE) & AT_ONCE_BITS:
+        if chosen >> np.uint64(bit - bit % AT_ONCE) & FIRST_BITS:
             for component in range(COMPONENTS):
                 times.ones[bit, component] = 0
                 times.powered[bit, component] = 0
@@ -532,7 +533,7 @@ def _sum_writes(
 ) -> None:
     """Add the durations of writes begin ... end - 1 where they store '1': to T[32, 64]."""
     for bit in range(0, BITS, AT_ONCE):
-        sum_planes(planes, image, duration, begin, end, bit, times)
+        sum_planes(planes, image, duration, begin, end, bit, times, bit)
 
 
 def _add_orbits(

@@ -185,7 +185,7 @@ AT_ONCE = 4
 """Planes that are summed together: 64 sums of 32 bits each just fit into 32 vectors of 512 bits,
 with some left to work with."""
 
-FIRST_BITS = (1 << AT_ONCE) - 1
+FIRST_BITS = np.uint64((1 << AT_ONCE) - 1)
 """The first `AT_ONCE` bits of a word."""
 
 PARTS = 4
@@ -337,9 +337,9 @@ def sum_components(
 def _sum_of_planes(columns: int, anew: bool = False, parts: int = 1) -> Callable[..., Any]:
     """Sum of so many columns of planes for compiled functions, for cycles of so many parts.
 
-    ``(planes, rows, cycles, begin, end, first, sums)``: uint64[:, n], uint32[m], T[m] or
-    T[m, parts]; word ``planes[rows[i], c]`` counts for ``cycles[i]`` in row c of T[n, 64], for
-    begin <= i < end and the columns from ``first`` on; from zero on, or added to what is there.
+    ``(planes, rows, cycles, begin, end, first, sums, row)``: uint64[:, n], uint32[m], T[m] or
+    T[m, parts]; word ``planes[rows[i], first + c]`` counts for ``cycles[i]`` in row ``row + c`` of
+    T[:, 64], for begin <= i < end; from zero on, or added to what is there.
     """
 
     @_operation
@@ -352,15 +352,16 @@ def _sum_of_planes(columns: int, anew: bool = False, parts: int = 1) -> Callable
         end: Any,
         first: Any,
         sums: Any,
+        row: Any,
     ) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            planes, rows, cycles, begin, end, first, sums = arguments
+            planes, rows, cycles, begin, end, first, sums, place = arguments
             view = context.make_array(signature.args[0])(context, builder, planes)
             width = builder.extract_value(view.shape, 1)
             start = builder.gep(view.data, [first])
             of_sums = _Rows(context, builder, signature.args[6], sums)
             of_cycles = _Rows(context, builder, signature.args[2], cycles)
-            places = [builder.add(first, _WORD(column)) for column in range(columns)]
+            places = [builder.add(place, _WORD(column)) for column in range(columns)]
             totals = [
                 _variable(builder, of_sums.nothing if anew else of_sums.load(place))
                 for place in places
@@ -377,7 +378,7 @@ def _sum_of_planes(columns: int, anew: bool = False, parts: int = 1) -> Callable
             return context.get_dummy_value()
 
         long = types.int64
-        return types.void(planes, rows, cycles, long, long, long, sums), generate
+        return types.void(planes, rows, cycles, long, long, long, sums, long), generate
 
     return sum_up
 
@@ -413,6 +414,36 @@ def add_row(typing_context: Any, sums: Any, row: Any, added: Any, added_row: Any
         return context.get_dummy_value()
 
     return types.void(sums, types.int64, added, types.int64), generate
+
+
+@_operation
+def add_rows(
+    typing_context: Any,
+    sums: Any,
+    row: Any,
+    added: Any,
+    step: Any,
+    first: Any,
+    numbers: Any,
+    begin: Any,
+    end: Any,
+) -> Any:
+    """Add rows of T[:, 64] to a row of another: ``step * numbers[i] + first``, begin <= i < end."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        sums, row, added, step, first, numbers, begin, end = arguments
+        rows = _Rows(context, builder, signature.args[0], sums)
+        of_added = _Rows(context, builder, signature.args[2], added)
+        total = _variable(builder, rows.load(row))
+        with cgutils.for_range_slice(builder, begin, end, _WORD(1), inc=True) as (index, _):
+            number = builder.load(_item(context, builder, signature.args[5], numbers, index))
+            at = builder.add(builder.mul(builder.zext(number, _WORD), step), first)
+            builder.store(builder.add(builder.load(total), of_added.load(at)), total)
+        rows.store(row, builder.load(total))
+        return context.get_dummy_value()
+
+    long = types.int64
+    return types.void(sums, long, added, long, long, numbers, long, long), generate
 
 
 @_operation

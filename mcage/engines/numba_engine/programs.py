@@ -368,14 +368,14 @@ def _sum_up(stored: Any, contents: int, merged: int, shown: Any, times: Any) -> 
         end = min(begin + _TILE, contents)
         for bit in range(0, BITS, AT_ONCE):
             sum_planes_in_parts(
-                stored.contents.planes, shown.row, shown.of_row, begin, end, bit, times.ones
+                stored.contents.planes, shown.row, shown.of_row, begin, end, bit, times.ones, bit
             )
     if merged:
         for i in range(merged):
             shown.row[i] = i
         cycles = shown.cycles[images:]
         for bit in range(0, BITS, AT_ONCE):
-            sum_planes_in_parts(shown.merged, shown.row, cycles, 0, merged, bit, times.ones)
+            sum_planes_in_parts(shown.merged, shown.row, cycles, 0, merged, bit, times.ones, bit)
 
 
 @inner

@@ -479,7 +479,7 @@ def _bound_residencies(residencies: Residencies, sums: NDArray[np.unsignedintege
             for component in range(COMPONENTS):
                 sums[bit, component] = 0
         for bit in range(0, BITS, AT_ONCE):
-            sum_planes(planes, image, duration, first, end, bit, sums)
+            sum_planes(planes, image, duration, first, end, bit, sums, bit)
         for bit in range(BITS):
             written = masks[mask[first], bit]
             most, least = np.int64(0), total

@@ -20,7 +20,6 @@ from mcage.engines.numba_engine.bounds import (
     IN_SHARED_PLACES,
     OPEN_UP,
     OPENED_TOGETHER,
-    SIDE_BY_SIDE,
     Batch,
     Cells,
     CellWorkspace,
@@ -63,12 +62,14 @@ from mcage.engines.numba_engine.residencies import (
 from mcage.engines.numba_engine.tracked_cells import (
     CellList,
     EpochProgress,
+    Together,
     TrackedGroups,
     Tracking,
     TurnsOfEpoch,
     cells_of,
     groups_of,
     new_progress,
+    new_together,
     run_side_by_side,
     run_together,
 )
@@ -255,7 +256,7 @@ class PlacementWorkspace(NamedTuple):
         Homes of an instance.
     fill : int64[entries * passes]
         Where the next occupant of each entry goes.
-    counters : int64[16, 10]
+    counters : int64[48, 10]
         Counters of instances that run the same kernel, which nobody asks for.
     """
 
@@ -273,15 +274,15 @@ class Workspace(NamedTuple):
         For placing residencies.
     views : Views
         For bounding cells.
-    homes_of_several : int16[16, residencies, passes]
-        For homes of instances that run the same kernel.
+    together : Together
+        For instances that run the same kernel.
     cells : CellWorkspace
         For working cells out.
     """
 
     placement: PlacementWorkspace
     views: Views
-    homes_of_several: NDArray[np.int16]
+    together: Together
     cells: CellWorkspace
 
 
@@ -322,10 +323,10 @@ def new_workspace(residencies: Residencies) -> Any:
         PlacementWorkspace(
             new_homes(residencies.slice_, passes, most_residencies),
             np.empty(entries * passes, np.int64),
-            np.zeros((SIDE_BY_SIDE, COUNTERS), np.int64),
+            np.zeros((OPENED_TOGETHER, COUNTERS), np.int64),
         ),
         new_views(entries, passes, cycles),
-        np.empty((SIDE_BY_SIDE, most_residencies, passes), np.int16),
+        new_together(entries, passes, most_residencies, cycles),
         CellWorkspace(
             new_events(passes * most_writes, passes, cycles),
             new_times(cycles),
@@ -456,11 +457,6 @@ def _kernel_after_kernel(kernel: Integers) -> Iterator[tuple[int, Integers, Inte
             yield number, *np.nonzero(runs & (copy == copies))
 
 
-def _parts(places: Integers, most: int) -> list[Integers]:
-    """Parts of so many places at most, all of them alike; none of no places."""
-    return np.array_split(places, -(-len(places) // most)) if len(places) else []
-
-
 class FaultFreeStress(StressAccumulator):
     """Stress times of instances whose technique heeds no fault: always mixtures of duty cycles."""
 
@@ -564,7 +560,9 @@ class NumbaStress(FaultFreeStress):
         self, instances: Integers, turns: Turns, fault_maps: Bytes, seconds: float
     ) -> None:
         self._turns = max(self._turns, len(turns))
-        for part in _parts(np.arange(len(instances)), OPENED_TOGETHER):
+        for part in np.array_split(
+            np.arange(len(instances)), -(-len(instances) // OPENED_TOGETHER)
+        ):
             self._run_part(instances[part], turns.of(part), fault_maps[part], seconds)
 
     def _run_part(
@@ -581,7 +579,8 @@ class NumbaStress(FaultFreeStress):
             scale = seconds * turns.weight[which, turn] / self._periods[kernel]
             shares = self._shared.are_shared(kernel, fault_maps[which])
             for is_shared in (True, False):
-                for part in _parts(np.flatnonzero(shares == is_shared), SIDE_BY_SIDE):
+                part = np.flatnonzero(shares == is_shared)
+                if len(part):
                     places = which[part]
                     ran = scale[part], instances[places], fault_maps[places], done[places], places
                     batches.append(Batch(kernel, *ran, is_shared))
@@ -639,8 +638,7 @@ class NumbaStress(FaultFreeStress):
             ran, epoch = (residencies, epoch_log, batch.kernel), first[batch.number] + batch.turn
             ran_turns = TurnsOfEpoch(batch.instances, epoch, batch.turn, batch.number)
             if by_itself:
-                homes = workspace.homes_of_several
-                to_run = *ran, ran_turns, homes, tracking, asked[0], turns
+                to_run = *ran, ran_turns, workspace.together, tracking, asked[0], turns
                 run.append(partial(run_together, *to_run))
             else:
                 of_each = batch.instances, tracking, cells.events

@@ -6,16 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.engines.numba_engine.bounds import (
-    AT_ONE,
     BIT,
-    IN_ROW,
-    MORE,
-    MORE_END,
-    OPEN,
-    PLACE,
-    POWERED,
-    ROW,
+    OPEN_ROWS,
+    OPENED_TOGETHER,
     EpochLog,
+    OpenBits,
     Search,
     close,
     occupants_in,
@@ -36,7 +31,9 @@ from mcage.engines.numba_engine.jit import (
     FIRST_BITS,
     TOGETHER,
     add_row,
+    add_rows,
     add_where,
+    aligned_zeros,
     compiled,
     inlined,
     inner,
@@ -86,24 +83,27 @@ class TrackedGroups(NamedTuple):
 
 
 class CellList(NamedTuple):
-    """Tracked cells entry by entry, four in a row; every entry has at least one row.
-
-    Few entries have more tracked cells than four, so that nearly all have the same number of rows:
-    a processor would guess wrong how many cells there are.
+    """Tracked cells entry by entry.
 
     Attributes
     ----------
     first : int64[entries * instances + 1]
-        First row of each entry of each instance.
-    place : uint32[rows, 4]
-        64 times the bit, plus the component: narrower, hence faster to look sums up by.
-    tracked : int64[rows, 4]
-        Number of the cell among those tracked, or -1 for a place that is not taken.
+        First cell of each entry of each instance.
+    place : int64[cells]
+        64 times the bit, plus the component.
+    tracked : int64[cells]
+        Number of the cell among those tracked.
+    first_in_slab : int64[4 * instances + 1]
+        Where the cells of each slab of bits of each instance begin in `in_slab`.
+    in_slab : int64[cells, 2]
+        Cells slab by slab: the number of each in this list, and its entry.
     """
 
     first: Integers
-    place: NDArray[np.uint32]
+    place: Integers
     tracked: Integers
+    first_in_slab: Integers
+    in_slab: Integers
 
 
 class EpochProgress(NamedTuple):
@@ -111,8 +111,8 @@ class EpochProgress(NamedTuple):
 
     Attributes
     ----------
-    cycles_at_one : T[rows, 4]
-        Cycles at '1' of the cells of the list, but for the first row of an entry.
+    cycles_at_one : T[cells]
+        Cycles at '1' of the cells of the list.
     ones : int64[groups, 8]
         Cycles at '1' of the cells.
     powered : int64[groups]
@@ -195,25 +195,28 @@ def cells_of(tracked: TrackedCells, geometry: SliceGeometry, instances: int) -> 
     component, column = np.divmod(bits, BITS)
     where, place = tracked.instance * geometry.entries + entry, column * COMPONENTS + component
     order = np.lexsort((place, where))
-    count = np.bincount(where, minlength=geometry.entries * instances)
-    first = np.append(0, np.cumsum(np.maximum(1, -(-count // IN_ROW))))
-    rank = np.arange(len(order)) - np.repeat(np.cumsum(count) - count, count)
-    at = first[where[order]] + rank // IN_ROW, rank % IN_ROW
-    cells = CellList(
-        first=first,
-        place=np.zeros((first[-1], IN_ROW), dtype=np.uint32),
-        tracked=np.full((first[-1], IN_ROW), -1, dtype=np.int64),
+    slab = (tracked.instance * _SLABS + column // _SLAB)[order]
+    by_slab = np.argsort(slab, kind="stable")
+    return CellList(
+        first=_starts(where, geometry.entries * instances),
+        place=place[order],
+        tracked=order,
+        first_in_slab=_starts(slab, _SLABS * instances),
+        in_slab=np.stack([by_slab, entry[order][by_slab]], axis=1),
     )
-    cells.place[at], cells.tracked[at] = place[order], order
-    return cells
+
+
+def _starts(numbers: Integers, count: int) -> Integers:
+    """Where each of so many numbers begins among numbers in rising order."""
+    return np.append(0, np.cumsum(np.bincount(numbers, minlength=count)))
 
 
 def new_progress(
-    rows: int, groups: int, entries: int, instances: int, passes: int, cycles: Any
+    cells: int, groups: int, entries: int, instances: int, passes: int, cycles: Any
 ) -> Any:
     """Make space for progress; `cycles` is an array of the type of sums of cycles."""
     return EpochProgress(
-        np.empty((rows, IN_ROW), cycles.dtype),
+        np.empty(cells, cycles.dtype),
         np.empty((groups, TOGETHER), np.int64),
         np.empty(groups, np.int64),
         np.empty((groups, passes), np.int64),
@@ -436,11 +439,8 @@ def work_out_entry(
     of_entry = instance * residencies.slice_.entries + entry
     first, last = cells.first[of_entry], cells.first[of_entry + 1]
     gathered = -1
-    for number in range(first * IN_ROW, last * IN_ROW):
-        place: Any = np.int64(cells.place[number // IN_ROW, number % IN_ROW])
-        tracked = cells.tracked[number // IN_ROW, number % IN_ROW]
-        if tracked < 0:
-            continue
+    for cell in range(first, last):
+        place, tracked = cells.place[cell], cells.tracked[cell]
         bit, component = place // COMPONENTS, place % COMPONENTS
         block = component // contents.block_components if mixed else WHOLE_ENTRY
         if block != gathered:
@@ -470,16 +470,70 @@ def _sum_component(words: Any, held: Any, count: int, component: int) -> np.int6
 # lives in every pass of every instance. That holds if released places are off, and every residency
 # has an entry to itself. A residency that began in the LDS is summed up for itself, from its first
 # write in an entry on.
+#
+# It is a product of matrices: who lives in an entry, times the sums of residencies. As such it is
+# taken in blocks: the sums of a tile of residencies on a slab of bits stay in the second-level
+# cache while everything is added that they belong to, and what they are added to stays in registers
+# for all residencies of the tile that live in the same entry.
 
-_FIRST_BITS = np.uint64(FIRST_BITS)
+_SLAB = 8
+"""Bits that are summed up at a time: their planes fill a cache line."""
+
+_SLABS = BITS // _SLAB
+
+_SLAB_BITS = np.uint64((1 << _SLAB) - 1)
+
+_TILE = 128
+"""Residencies whose sums are at hand at a time: 256 KB of a slab."""
 
 _AHEAD = 2
 """Residencies between that which is summed up and that whose planes are asked for."""
 
-_LINE = 8
-"""Planes in a cache line."""
 
-_LINE_BITS = np.uint64((1 << _LINE) - 1)
+class Together(NamedTuple):
+    """Memory for instances that go through a kernel together.
+
+    Attributes
+    ----------
+    first : int32[48, tiles * entries + 2]
+        Where the residencies of each tile that live in each entry of an instance, in any pass,
+        begin in `within`: for tile s and entry e at ``[:, s * entries + e]``.
+    within : uint8[48, passes * residencies]
+        Number of each in its tile.
+    lasts : T[residencies]
+        Cycles for which each residency of the kernel lives.
+    powered : T[48, entries]
+        Cycles for which the entries are powered of which anything is asked.
+    rows : int32[open rows, 4]
+        Open bits slab by slab: instance, entry, bit in the slab, and row of `OpenBits.ones`.
+    first_row : int64[5]
+        Where each slab begins in `rows`.
+    sums : T[128 * 8, 64]
+        Cycles at '1' of the residencies of a tile: of residency r in it and bit b of the slab at
+        ``[8 * r + b]``.
+    """
+
+    first: NDArray[np.int32]
+    within: NDArray[np.uint8]
+    lasts: NDArray[np.unsignedinteger]
+    powered: NDArray[np.unsignedinteger]
+    rows: NDArray[np.int32]
+    first_row: Integers
+    sums: NDArray[np.unsignedinteger]
+
+
+def new_together(entries: int, passes: int, residencies: int, cycles: Any) -> Any:
+    """Make memory for up to so many residencies; `cycles` has the type of sums of cycles."""
+    # Pages that are never touched take no memory.
+    return Together(
+        np.empty((OPENED_TOGETHER, -(-residencies // _TILE) * entries + 2), np.int32),
+        np.empty((OPENED_TOGETHER, passes * residencies), np.uint8),
+        np.empty(residencies, cycles.dtype),
+        np.empty((OPENED_TOGETHER, entries), cycles.dtype),
+        np.empty((OPEN_ROWS, 4), np.int32),
+        np.zeros(_SLABS + 1, np.int64),
+        aligned_zeros((_TILE * _SLAB, COMPONENTS), cycles.dtype),
+    )
 
 
 class TurnsOfEpoch(NamedTuple):
@@ -503,13 +557,24 @@ class TurnsOfEpoch(NamedTuple):
     number: Integers
 
 
+class Run(NamedTuple):
+    """Instances that go through a kernel together: the arguments of `run_together`."""
+
+    residencies: Residencies
+    kernel: int
+    turns: TurnsOfEpoch
+    together: Together
+    tracking: Tracking
+    open_bits: OpenBits
+
+
 @compiled
 def run_together(
     residencies: Residencies,
     epoch_log: EpochLog,
     kernel: int,
     turns: TurnsOfEpoch,
-    homes: NDArray[np.int16],
+    together: Together,
     tracking: Tracking,
     search: Search,
     count: int,
@@ -524,7 +589,7 @@ def run_together(
         Kernel that they ran.
     turns : TurnsOfEpoch
         Instances, and their turns.
-    homes : int16[16, residencies, passes]
+    together : Together
         Workspace.
     tracking : Tracking
         Tracked cells, whose seconds are raised.
@@ -533,243 +598,210 @@ def run_together(
     count : int
         Turns of the epoch.
     """
-    cells, instances = search.workspace, turns.instances
-    sums, open_bits = cells.times.ones, cells.open_bits
-    special = 0
+    cells, instances, special = search.workspace, turns.instances, np.uint64(0)
+    run = Run(residencies, kernel, turns, together, tracking, cells.open_bits)
+    first, cycle = residencies.kernels.first_residency[kernel], residencies.writes.cycle
+    for residency in range(first, residencies.kernels.first_residency[kernel + 1]):
+        begin = cycle[residencies.write_starts[residency]]
+        together.lasts[residency - first] = residencies.end[residency] - begin
     for place in range(len(instances)):
-        occupants = _occupants_of(epoch_log, turns, place)
-        special |= _find_homes(residencies, occupants, homes[place]) << place
-        _start_list(turns, place, tracking, open_bits)
-    _advance_list(residencies, kernel, instances, homes, tracking, open_bits, sums)
+        occupants = occupants_in(epoch_log, instances[place], turns.epoch[place])
+        if _list_homes(run, occupants, place):
+            special |= BIT << np.uint64(place)
+    _list_rows(run)
+    _add_tiles(run)
     for place in range(len(instances)):
-        occupants = _occupants_of(epoch_log, turns, place)
-        if special >> place & 1:
-            instance = instances[place]
-            _advance_special(residencies, occupants, instance, place, tracking, open_bits, sums)
-        scale = epoch_log.scale[instances[place], turns.epoch[place]]
-        _finish_list(residencies, occupants, scale, turns, place, tracking, open_bits, cells.events)
+        epoch = turns.epoch[place]
+        occupants = occupants_in(epoch_log, instances[place], epoch)
+        if special >> np.uint64(place) & BIT:
+            _add_special(run, occupants, place, cells.times.ones)
+        _finish_list(run, occupants, epoch_log.scale[instances[place], epoch], place, cells.events)
         close(search, instances[place], turns.number[place], turns.turn[place], count)
 
 
 @inner
-def _occupants_of(epoch_log: Any, turns: Any, place: int) -> Any:
-    """Occupants of an instance in its turn."""
-    return occupants_in(epoch_log, turns.instances[place], turns.epoch[place])
-
-
-@inner
-def _find_homes(residencies: Any, occupants: Any, home: Any) -> int:
-    """Tell where residencies live from their first write on: int16[residencies, passes].
-
-    Nowhere if they leave components as they were.
+def _list_homes(run: Any, occupants: Any, place: int) -> bool:
+    """List who lives in the entries of an instance of which anything is asked.
 
     Returns
     -------
-    int
-        1 if some residency does, or began in the LDS, else 0.
+    bool
+        Whether anybody there leaves components as they were, or began in the LDS, and is left out.
     """
-    passes = len(residencies.selector_starts)
-    first = residencies.kernels.first_residency[occupants.kernel]
-    last = residencies.kernels.first_residency[occupants.kernel + 1]
-    for in_kernel in range(last - first):
-        for pass_ in range(passes):
-            home[in_kernel, pass_] = -1
-    special = 0
-    whole = residencies.kernels.whole[occupants.kernel]
-    for entry in range(residencies.slice_.entries):
-        for pass_ in range(passes):
-            of_pass = entry * passes + pass_
-            for i in range(occupants.first[of_pass], occupants.first[of_pass + 1]):
+    residencies, cells, progress = run.residencies, run.tracking.cells, run.tracking.progress
+    passes, entries = len(residencies.selector_starts), residencies.slice_.entries
+    first, within, lasts = run.together.first[place], run.together.within[place], run.together.lasts
+    first_residency = residencies.kernels.first_residency[run.kernel]
+    last_residency = residencies.kernels.first_residency[run.kernel + 1]
+    lists = -(-(last_residency - first_residency) // _TILE) * entries
+    whole, special = residencies.kernels.whole[run.kernel], False
+    bits = run.open_bits.bits[run.turns.turn[place], run.turns.number[place]]
+    instance = run.turns.instances[place]
+    progress.depends[instance], progress.mixed[instance] = False, False
+    of_instance = cells.first[instance * entries], cells.first[(instance + 1) * entries]
+    progress.cycles_at_one[of_instance[0] : of_instance[1]] = 0
+    for number in range(lists + 2):
+        first[number] = 0
+    for fill in range(2):
+        for entry in range(entries):
+            of_entry, total = instance * entries + entry, np.int64(0)
+            if not bits[entry] and cells.first[of_entry] == cells.first[of_entry + 1]:
+                continue
+            for i in range(occupants.first[entry * passes], occupants.first[(entry + 1) * passes]):
                 occupant = occupants.occupant[i]
                 residency = residency_of(residencies, occupant)
                 if is_late(occupant) or not (whole or residencies.facts[residency, PARTIAL] == 0):
-                    special = 1
-                else:
-                    home[residency - first, pass_] = entry
+                    special = True
+                    continue
+                in_kernel = index(residency - first_residency)
+                number = index(in_kernel // _TILE * entries + entry)
+                if fill:
+                    within[index(first[number + 1])] = in_kernel % _TILE
+                    total += np.int64(lasts[in_kernel])
+                first[number + 2 - fill] += 1
+            run.together.powered[place, entry] = total
+        if not fill:
+            for number in range(lists):
+                first[number + 2] += first[number + 1]
     return special
 
 
 @inner
-def _start_list(turns: Any, place: int, tracking: Any, open_bits: Any) -> None:
-    """Bring the tracked cells of an instance, whose open bits are known, to the start of a turn.
-
-    Parameters as for `_finish_list`.
-    """
-    cells, progress, lines = tracking.cells, tracking.progress, open_bits.lines
-    entries = open_bits.bits.shape[2]
-    instance, number = turns.instances[place], turns.number[place]
-    for entry in range(entries):
-        progress.depends[instance, entry] = False
-        progress.mixed[instance, entry] = False
-        line = index(place * entries + entry)
-        of_entry = instance * entries + entry
-        first, last = cells.first[of_entry], cells.first[of_entry + 1]
-        for cell in range(IN_ROW):
-            lines[line, AT_ONE + cell] = 0
-            lines[line, PLACE + cell] = cells.place[first, cell]
-            for row in range(first + 1, last):
-                progress.cycles_at_one[row, cell] = 0
-        lines[line, POWERED] = 0
-        chosen = open_bits.bits[turns.turn[place], number, entry]
-        lines[line, OPEN] = chosen
-        lines[line, ROW] = row = row_of(open_bits, number, entry, turns.turn[place])
-        for open_row in range(row, row + members(chosen)):
-            for component in range(COMPONENTS):
-                open_bits.ones[open_row, component] = 0
-        lines[line, MORE], lines[line, MORE_END] = first + 1, last
+def _list_rows(run: Any) -> None:
+    """List the open bits of instances in their turns slab by slab."""
+    rows, used, turns = run.together.rows, np.int64(0), run.turns
+    for slab in range(_SLABS):
+        run.together.first_row[slab] = used
+        for place in range(len(turns.instances)):
+            number, turn = turns.number[place], turns.turn[place]
+            for entry in range(run.open_bits.bits.shape[2]):
+                chosen = run.open_bits.bits[turn, number, entry]
+                left = chosen >> np.uint64(slab * _SLAB)
+                row = row_of(run.open_bits, number, entry, turn) + members(chosen) - members(left)
+                left &= _SLAB_BITS
+                while left:
+                    rows[used, 0], rows[used, 1] = place, entry
+                    rows[used, 2], rows[used, 3] = lowest_bit(left), row
+                    left, row, used = left & (left - BIT), row + 1, used + 1
+    run.together.first_row[_SLABS] = used
 
 
 @inner
-def _advance_list(
-    residencies: Any,
-    kernel: int,
-    instances: Any,
-    homes: Any,
-    tracking: Any,
-    open_bits: Any,
-    sums: Any,
-) -> None:
-    """Take instances through all passes.
-
-    Parameters
-    ----------
-    residencies, kernel : Residencies, int
-        What runs.
-    instances : int64[n]
-        Instances that run it.
-    homes : int16[n, residencies, passes]
-        Entry of each residency in each pass; negative if it comes later.
-    tracking : Tracking
-        Tracked cells, and how far they have come.
-    open_bits : OpenBits
-        Open bits.
-    sums : T[32, 64]
-        Workspace.
-    """
-    facts, write_starts = residencies.facts, residencies.write_starts
-    first, passes = residencies.kernels.first_residency[kernel], homes.shape[2]
-    last = residencies.kernels.first_residency[kernel + 1] - 1
-    for residency in range(first, last + 1):
-        _look_ahead(residencies, min(residency + _AHEAD, last))
-        begin = write_starts[residency]
-        lasts = np.int64(facts[residency, END]) - residencies.writes.cycle[begin]
-        _sum_residency(residencies, residency, begin, lasts, sums)
-        for place in range(len(instances)):
-            for pass_ in range(passes):
-                entry = np.int64(homes[place, residency - first, pass_])
-                if entry >= 0:
-                    _add(lasts, place, entry, tracking, open_bits, sums)
+def _add_tiles(run: Any) -> None:
+    """Take instances through all passes, tile by tile."""
+    residencies, instances = run.residencies, run.turns.instances
+    first, within, rows = run.together.first, run.together.within, run.together.rows
+    entries, sums, first_row = residencies.slice_.entries, run.together.sums, run.together.first_row
+    cells, at_one, ones = (
+        run.tracking.cells,
+        run.tracking.progress.cycles_at_one,
+        run.open_bits.ones,
+    )
+    begin = residencies.kernels.first_residency[run.kernel]
+    last = residencies.kernels.first_residency[run.kernel + 1]
+    for tile in range(-(-(last - begin) // _TILE)):
+        here = begin + tile * _TILE
+        for slab in range(_SLABS):
+            _sum_tile(residencies, here, min(here + _TILE, last), slab * _SLAB, sums)
+            for row in range(first_row[slab], first_row[slab + 1]):
+                place, bit, to = index(rows[row, 0]), rows[row, 2], rows[row, 3]
+                number = index(tile * entries + rows[row, 1])
+                since, until = first[place, number], first[place, number + 1]
+                add_rows(ones, to, sums, _SLAB, bit, within[place], since, until)
+            for place in range(len(instances)):
+                of_slab = instances[place] * _SLABS + slab
+                for i in range(cells.first_in_slab[of_slab], cells.first_in_slab[of_slab + 1]):
+                    cell, number = cells.in_slab[i, 0], tile * entries + cells.in_slab[i, 1]
+                    bit = index(cells.place[cell] // COMPONENTS - slab * _SLAB)
+                    component, total = index(cells.place[cell] % COMPONENTS), np.int64(0)
+                    for k in range(first[place, number], first[place, number + 1]):
+                        total += np.int64(sums[index(within[place, k] * _SLAB + bit), component])
+                    at_one[cell] += total
 
 
 @inner
-def _look_ahead(residencies: Any, residency: int) -> None:
-    """Ask for the planes that a residency to come will need."""
-    ever, image = residencies.facts[residency, EVER], residencies.writes.image
-    varies = ever & (ever >> np.uint64(BITS))
-    for write in range(
-        residencies.write_starts[residency], residencies.write_starts[residency + 1]
-    ):
-        for bit in range(0, BITS, _LINE):
-            if varies >> np.uint64(bit) & _LINE_BITS:
-                prefetch(residencies.contents.planes, int(image[write]), bit)
+def _sum_tile(residencies: Any, begin: int, end: int, slab: int, sums: Any) -> None:
+    """Cycles at '1' of residencies while they live, from the bit `slab` on; as in `Together`."""
+    facts, starts, writes = residencies.facts, residencies.write_starts, residencies.writes
+    planes = residencies.contents.planes
+    for residency in range(begin, end):
+        ahead = min(residency + _AHEAD, end - 1)
+        if facts[ahead, EVER] >> np.uint64(slab) & _SLAB_BITS:
+            for write in range(starts[ahead], starts[ahead + 1]):
+                prefetch(planes, int(writes.image[write]), slab)
+        ever, row = facts[residency, EVER], (residency - begin) * _SLAB
+        varies = ever & (ever >> np.uint64(BITS))
+        first, last = starts[residency], starts[residency + 1]
+        lasts = np.int64(residencies.end[residency] - writes.cycle[first])
+        for bit in range(slab, slab + _SLAB, AT_ONCE):
+            at = row + bit - slab
+            if varies >> np.uint64(bit) & FIRST_BITS:
+                sum_planes_anew(planes, writes.image, writes.duration, first, last, bit, sums, at)
+            else:
+                for more in range(AT_ONCE):
+                    sums[at + more] = lasts * np.int64(ever >> np.uint64(bit + more) & BIT)
 
 
 @inner
-def _advance_special(
-    residencies: Any,
-    occupants: Any,
-    instance: int,
-    place: int,
-    tracking: Any,
-    open_bits: Any,
-    sums: Any,
-) -> None:
+def _add_special(run: Any, occupants: Any, place: int, sums: Any) -> None:
     """Add the occupants of an instance that began in the LDS, or leave components as they were.
 
-    Parameters as above.
+    `sums` is a workspace, T[32, 64].
     """
-    facts, passes = residencies.facts, len(residencies.selector_starts)
+    residencies, passes = run.residencies, len(run.residencies.selector_starts)
     for of_pass in range(residencies.slice_.entries * passes):
-        first, last, entry = (
-            occupants.first[of_pass],
-            occupants.first[of_pass + 1],
-            of_pass // passes,
-        )
+        first, last = occupants.first[of_pass], occupants.first[of_pass + 1]
+        entry = of_pass // passes
         for i in range(first, last):
             occupant = occupants.occupant[i]
             residency = residency_of(residencies, occupant)
-            if not (is_late(occupant) or facts[residency, PARTIAL]):
+            partial = residencies.facts[residency, PARTIAL]
+            if not (is_late(occupant) or partial):
                 continue
             begin = begin_of(residencies, occupant)
-            lasts = np.int64(facts[residency, END]) - residencies.writes.cycle[begin]
-            if not facts[residency, PARTIAL]:
-                lives = Late(residency, begin, lasts)
-                _add_late(residencies, lives, place, instance, entry, tracking, open_bits, sums)
+            lasts = np.int64(residencies.facts[residency, END]) - residencies.writes.cycle[begin]
+            run.together.powered[place, entry] += lasts
+            if not partial:
+                _add_late(run, residency, begin, lasts, place, entry)
                 continue
             if not _sum_partial(residencies, occupants, i, first, last, sums):
-                tracking.progress.depends[instance, entry] = True
-            _add(lasts, place, entry, tracking, open_bits, sums)
-
-
-class Late(NamedTuple):
-    """A residency that began in the LDS, in an entry from a write on, for so many cycles."""
-
-    residency: Any
-    begin: Any
-    lasts: Any
+                run.tracking.progress.depends[run.turns.instances[place], entry] = True
+            _add(run, place, entry, sums)
 
 
 @inner
-def _add_late(
-    residencies: Any,
-    lives: Any,
-    place: int,
-    instance: int,
-    entry: int,
-    tracking: Any,
-    open_bits: Any,
-    sums: Any,
-) -> None:
-    """Let a residency that began in the LDS live in an entry; only what is asked for is summed."""
-    cells, ones, lines = tracking.cells, tracking.progress.cycles_at_one, open_bits.lines
-    line, of_entry = (
-        place * residencies.slice_.entries + entry,
-        instance * residencies.slice_.entries + entry,
-    )
-    lines[line, POWERED] += lives.lasts
-    first = cells.first[of_entry]
-    for row in range(first, cells.first[of_entry + 1]):
-        for cell in range(IN_ROW):
-            if cells.tracked[row, cell] >= 0:
-                cycles = _cycles_at_one(residencies, lives, np.int64(cells.place[row, cell]))
-                if row == first:
-                    lines[line, AT_ONE + cell] += cycles
-                else:
-                    ones[row, cell] += cycles
-    left, open_row = np.uint64(lines[line, OPEN]), np.int64(lines[line, ROW])
+def _add_late(run: Any, residency: Any, begin: Any, lasts: Any, place: int, entry: int) -> None:
+    """Let a residency that began in the LDS live in an entry from a write on, for so many cycles.
+
+    Only what is asked for is summed.
+    """
+    residencies, cells, turns = run.residencies, run.tracking.cells, run.turns
+    of_entry = turns.instances[place] * residencies.slice_.entries + entry
+    for cell in range(cells.first[of_entry], cells.first[of_entry + 1]):
+        cycles = _cycles_at_one(residencies, residency, begin, lasts, cells.place[cell])
+        run.tracking.progress.cycles_at_one[cell] += cycles
+    left = run.open_bits.bits[turns.turn[place], turns.number[place], entry]
+    row = row_of(run.open_bits, turns.number[place], entry, turns.turn[place])
     planes, writes = residencies.contents.planes, residencies.writes
-    end = np.int64(residencies.facts[lives.residency, WRITES_END])
+    image, duration, ones = writes.image, writes.duration, run.open_bits.ones
+    end = np.int64(residencies.facts[residency, WRITES_END])
     while left:
-        bit = lowest_bit(left)
-        for component in range(COMPONENTS):
-            sums[bit, component] = 0
-        sum_plane(planes, writes.image, writes.duration, lives.begin, end, bit, sums)
-        add_row(open_bits.ones, open_row, sums, bit)
+        sum_plane(planes, image, duration, begin, end, lowest_bit(left), ones, row)
         left &= left - BIT
-        open_row += 1
+        row += 1
 
 
 @inlined
-def _cycles_at_one(residencies: Any, lives: Any, place: Any) -> Any:
+def _cycles_at_one(residencies: Any, residency: Any, begin: Any, lasts: Any, place: Any) -> Any:
     """Cycles at '1' of a cell, at a place as in `CellList`, while a residency lives there."""
     bit, component = place // COMPONENTS, np.uint64(place % COMPONENTS)
-    ever = residencies.facts[lives.residency, EVER]
+    ever = residencies.facts[residency, EVER]
     if not ever >> np.uint64(bit) & BIT:
         return np.int64(0)
     if not ever >> np.uint64(BITS + bit) & BIT:
-        return np.int64(lives.lasts)
+        return np.int64(lasts)
     planes, writes, total = residencies.contents.planes, residencies.writes, np.int64(0)
-    for write in range(lives.begin, np.int64(residencies.facts[lives.residency, WRITES_END])):
+    for write in range(begin, np.int64(residencies.facts[residency, WRITES_END])):
         lit = planes[writes.image[write], bit] >> component & BIT
         total += np.int64(writes.duration[write]) * np.int64(lit)
     return total
@@ -824,86 +856,42 @@ def _sum_partial(
     return known
 
 
-@inner
-def _sum_residency(residencies: Any, residency: int, begin: int, lasts: int, sums: Any) -> None:
-    """Cycles at '1' of all cells of an entry while a residency lives there from a write on."""
-    ever, end = residencies.facts[residency, EVER], residencies.write_starts[residency + 1]
-    always, varies = ever & ~(ever >> np.uint64(BITS)), ever & (ever >> np.uint64(BITS))
-    planes, writes = residencies.contents.planes, residencies.writes
-    for first in range(0, BITS, AT_ONCE):
-        if varies >> np.uint64(first) & _FIRST_BITS:
-            sum_planes_anew(planes, writes.image, writes.duration, begin, end, first, sums)
-        else:
-            for bit in range(first, first + AT_ONCE):
-                cycles = lasts * np.int64(always >> np.uint64(bit) & BIT)
-                for component in range(COMPONENTS):
-                    sums[bit, component] = cycles
-
-
 @inlined
-def _add(lasts: int, place: int, entry: Any, tracking: Any, open_bits: Any, sums: Any) -> None:
-    """Let a residency, which is summed up, live in an entry."""
-    lines, line = open_bits.lines, index(place * open_bits.bits.shape[2] + entry)
-    lines[line, POWERED] += lasts
-    for cell in range(IN_ROW):
-        lines[line, AT_ONE + cell] += _sum_at(sums, lines[line, PLACE + cell])
-    cells, ones = tracking.cells, tracking.progress.cycles_at_one
-    for row in range(lines[line, MORE], lines[line, MORE_END]):
-        for cell in range(IN_ROW):
-            ones[row, cell] += _sum_at(sums, cells.place[row, cell])
-    left, open_row = np.uint64(lines[line, OPEN]), np.int64(lines[line, ROW])
+def _add(run: Any, place: int, entry: int, sums: Any) -> None:
+    """Let a residency, which is summed up in T[32, 64], live in an entry."""
+    cells, turns = run.tracking.cells, run.turns
+    of_entry = turns.instances[place] * run.residencies.slice_.entries + entry
+    for cell in range(cells.first[of_entry], cells.first[of_entry + 1]):
+        bit, component = cells.place[cell] // COMPONENTS, cells.place[cell] % COMPONENTS
+        run.tracking.progress.cycles_at_one[cell] += sums[bit, component]
+    left = run.open_bits.bits[turns.turn[place], turns.number[place], entry]
+    row = row_of(run.open_bits, turns.number[place], entry, turns.turn[place])
     while left:
-        add_row(open_bits.ones, open_row, sums, lowest_bit(left))
+        add_row(run.open_bits.ones, row, sums, lowest_bit(left))
         left &= left - BIT
-        open_row += 1
-
-
-@inlined
-def _sum_at(sums: Any, place: Any) -> Any:
-    """Sum at a place as in `CellList`."""
-    at = index(place)
-    return sums[at // np.uint32(COMPONENTS), at % np.uint32(COMPONENTS)]
+        row += 1
 
 
 @inner
-def _finish_list(
-    residencies: Any,
-    occupants: Any,
-    scale: float,
-    turns: Any,
-    place: int,
-    tracking: Any,
-    open_bits: Any,
-    events: Any,
-) -> None:
+def _finish_list(run: Any, occupants: Any, scale: float, place: int, events: Any) -> None:
     """Add the turn that an instance has come through to the seconds of its tracked cells.
 
     Bits of entries whose cells depend on what was there before are open no more: they are not
     known.
     """
+    residencies, tracking, turns = run.residencies, run.tracking, run.turns
     cells, progress, seconds = tracking.cells, tracking.progress, tracking.seconds
-    entries = residencies.slice_.entries
-    instance, number = turns.instances[place], turns.number[place]
-    for entry in range(entries):
+    instance, number, turn = turns.instances[place], turns.number[place], turns.turn[place]
+    for entry in range(residencies.slice_.entries):
         if progress.depends[instance, entry]:
-            open_bits.bits[turns.turn[place], number, entry] = 0
+            run.open_bits.bits[turn, number, entry] = 0
             work_out_entry(residencies, occupants, scale, instance, entry, tracking, events)
             continue
-        powered = np.int64(open_bits.lines[place * entries + entry, POWERED])
-        if open_bits.bits[turns.turn[place], number, entry]:
-            row = row_of(open_bits, number, entry, turns.turn[place])
-            open_bits.powered[row] = powered
-        first, last = (
-            cells.first[instance * entries + entry],
-            cells.first[instance * entries + entry + 1],
-        )
-        for cell in range(IN_ROW):
-            at_one = open_bits.lines[place * entries + entry, AT_ONE + cell]
-            progress.cycles_at_one[first, cell] = at_one
-        for row in range(first, last):
-            for cell in range(IN_ROW):
-                tracked = cells.tracked[row, cell]
-                ones = np.int64(progress.cycles_at_one[row, cell])
-                if tracked >= 0:
-                    seconds[0, tracked] += (powered - ones) * scale
-                    seconds[1, tracked] += ones * scale
+        powered = run.together.powered[place, entry]
+        if run.open_bits.bits[turn, number, entry]:
+            run.open_bits.powered[row_of(run.open_bits, number, entry, turn)] = powered
+        of_entry = instance * residencies.slice_.entries + entry
+        for cell in range(cells.first[of_entry], cells.first[of_entry + 1]):
+            tracked, ones = cells.tracked[cell], np.int64(progress.cycles_at_one[cell])
+            seconds[0, tracked] += (np.int64(powered) - ones) * scale
+            seconds[1, tracked] += ones * scale
