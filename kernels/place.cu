@@ -43,16 +43,18 @@ __device__ __forceinline__ bool is_place(unsigned home) { return home < IN_LDS; 
 
 // The first word of an operation: its kind, whether its home was off for a compressed value, the row.
 enum Kind { ADVANCE, ACQUIRE, ACQUIRE_BLOCK, FREE };
-constexpr int KIND = 3, WAKES_UP = 4, ROW = 3;
+constexpr unsigned KIND = 3, WAKES_UP = 4, ROW = 3;
 
 struct alignas(16) Operation {
-    int word, residency;
+    unsigned word, residency;
     int write;  // the first of the residency
     int retry;  // what follows it, up to that of the next operation, are writes of spilled rows
 };
 
 struct alignas(16) Retry {
-    int write, residency, row, in_block;
+    int write;
+    unsigned residency;
+    int row, in_block;
 };
 
 // Tables of a kernel of the workload.
@@ -93,7 +95,7 @@ struct alignas(16) Occupant {
 };
 
 struct Events {
-    int to_reliable, to_faulty, lds, peak_spilled_rows, wakeups, memory;
+    int at_home, to_faulty, lds, peak_spilled_rows, wakeups, memory;
     long long lds_reads, spilled_row_cycles, memory_reads;
 };
 constexpr int EVENTS = 9;
@@ -119,17 +121,33 @@ __device__ __forceinline__ void exclude(Set &set, int entry) {
     if (!word) set.some &= ~(Words(1) << entry / WORD_BITS);
 }
 
-// First member from `start` on, or before it if there is none; -1 if the set is empty.
-__device__ __forceinline__ int first_from(const Set &set, int start) {
-    if (!set.some) return -1;
-    int word = start / WORD_BITS;
-    unsigned members = set.words[LANES * word] & ~0u << start % WORD_BITS;
-    if (!members) {
-        const Words further = set.some & ~((Words(2) << word) - 1);
-        word = lowest(further ? further : set.some);
-        members = set.words[LANES * word];
+// Where a set has its first member from `start` on, or before it if there is none.
+struct Found {
+    unsigned word, members;  // number of the word; the member is the lowest of these
+    unsigned all;            // members of the word
+};
+
+__device__ __forceinline__ bool find(const Set &set, unsigned start, Found &found) {
+    if (!set.some) return false;
+    found.word = start / WORD_BITS;
+    found.all = set.words[LANES * found.word];
+    found.members = found.all & ~0u << start % WORD_BITS;
+    if (!found.members) {
+        const Words further = set.some & ~((Words(2) << found.word) - 1);
+        found.word = lowest(further ? further : set.some);
+        found.members = found.all = set.words[LANES * found.word];
     }
-    return WORD_BITS * word + __ffs(members) - 1;
+    return true;
+}
+
+__device__ __forceinline__ int entry_of(const Found &found) {
+    return WORD_BITS * found.word + __ffs(found.members) - 1;
+}
+
+__device__ __forceinline__ void exclude(Set &set, const Found &found) {
+    const unsigned left = found.all & ~(found.members & -found.members);
+    set.words[LANES * found.word] = left;
+    if (!left) set.some &= ~(Words(1) << found.word);
 }
 
 // What a lane knows of its slice.
@@ -139,39 +157,44 @@ struct Slice {
     Set spilled_rows;
     unsigned *free_blocks;   // every LANES-th
     int spilled, in_lds, arrived;
-    Arrival *arrivals;       // every LANES-th, if they are wanted
+    Arrival *next_arrival;   // every LANES-th
+    bool wanted;
+    unsigned lane;
     Events events;
 };
 
-// Take the best free place for a residency, or NOWHERE.
-__device__ __forceinline__ unsigned take(Slice &slice, int row, bool in_block, int start) {
+// Take the best free place for a residency, if there is one.
+__device__ __forceinline__ bool take(Slice &slice, int row, bool in_block, unsigned start,
+                                     unsigned &home) {
+    Found found;
     if (!RECORDS || !in_block) {
-        const bool own = BORROWS && has(slice.empty, row);
-        const int entry = own ? row : first_from(slice.empty, start);
-        if (entry < 0) return NOWHERE;
-        exclude(slice.empty, entry);
-        return entry << ENTRY | WHOLE;
+        if (BORROWS && has(slice.empty, row)) {
+            exclude(slice.empty, row);
+            home = row << ENTRY | WHOLE;
+            return true;
+        }
+        if (!find(slice.empty, start, found)) return false;
+        exclude(slice.empty, found);
+        home = entry_of(found) << ENTRY | WHOLE;
+        return true;
     }
-    int entry = first_from(slice.sound, start);
-    const bool faulty = entry >= 0;
-    if (entry < 0) entry = first_from(slice.begun, start);
-    if (entry < 0) entry = first_from(slice.empty, start);
-    if (entry < 0) return NOWHERE;
+    const bool faulty = find(slice.sound, start, found);
+    if (!faulty && !find(slice.begun, start, found) && !find(slice.empty, start, found)) return false;
+    const int entry = entry_of(found);
     unsigned &word = slice.free_blocks[LANES * (entry / ENTRIES_OF_BLOCK_WORD)];
     const int shift = entry % ENTRIES_OF_BLOCK_WORD * 4;
     const unsigned free = word >> shift & EVERY_BLOCK, left = free & (free - 1);
     word ^= (free ^ left) << shift;
     if (faulty) {
-        if (!left) exclude(slice.sound, entry);
-    } else {
-        if (free == EVERY_BLOCK) {
-            exclude(slice.empty, entry);
-            if (left) include(slice.begun, entry);
-        } else if (!left) {
-            exclude(slice.begun, entry);
-        }
+        if (!left) exclude(slice.sound, found);
+    } else if (free == EVERY_BLOCK) {
+        exclude(slice.empty, found);
+        if (left) include(slice.begun, entry);
+    } else if (!left) {
+        exclude(slice.begun, found);
     }
-    return entry << ENTRY | (faulty ? FAULTY : 0) | (__ffs(free) - 1);
+    home = entry << ENTRY | (faulty ? FAULTY : 0) | (__ffs(free) - 1);
+    return true;
 }
 
 __device__ __forceinline__ void give_back(Slice &slice, unsigned home) {
@@ -194,13 +217,13 @@ __device__ __forceinline__ void give_back(Slice &slice, unsigned home) {
 }
 
 __device__ __forceinline__ void move_in(Slice &slice, int row, int write, unsigned home) {
-    if (slice.arrivals) slice.arrivals[LANES * slice.arrived] = {write, home};
-    slice.arrived++;
-    if (home & FAULTY) {
-        slice.events.to_faulty++;
-    } else if (!BORROWS || int(home >> ENTRY) != row) {
-        slice.events.to_reliable++;
+    if (slice.wanted) {
+        *slice.next_arrival = {write, home};
+        slice.next_arrival += LANES;
     }
+    slice.arrived++;
+    if (RECORDS) slice.events.to_faulty += home / FAULTY % 2;
+    if (BORROWS) slice.events.at_home += int(home >> ENTRY) == row;
 }
 
 // Count a write of a row that is spilled, and tell where the row is: it leaves memory for the LDS once
@@ -227,36 +250,36 @@ __device__ __forceinline__ void leave(Slice &slice, int row, unsigned home) {
     exclude(slice.spilled_rows, row);
 }
 
-// Run the operations of a kernel; homes[residency][lane].
-__device__ __forceinline__ void run(Slice &slice, const Kernel &kernel, int start,
+// Run the operations of a kernel; homes[residency][LANES] of the group.
+__device__ __forceinline__ void run(Slice &slice, const Kernel &kernel, unsigned start,
                                     unsigned short *homes) {
-    const Operation *operations = reinterpret_cast<const Operation *>(kernel.operations);
     const auto load = [](const int4 *row) { return __ldg(row); };  // through the read-only cache
-    const auto home_of = [=](int residency) -> unsigned short & {
-        return homes[static_cast<long long>(residency) * LANES];
+    const auto home_of = [&](unsigned residency) -> unsigned short & {
+        return homes[LANES * residency + slice.lane];
     };
-    int4 next = load(kernel.operations);
+    const int4 *operations = kernel.operations, *end = operations + kernel.operation_count;
+    int4 next = load(operations);
     unsigned coming = NOWHERE;  // home that the next operation gives back
-    for (int i = 0; i < kernel.operation_count; i++) {
-        const Operation operation = {next.x, next.y, next.z, next.w};
+    while (operations != end) {
+        const Operation operation = {unsigned(next.x), unsigned(next.y), next.z, next.w};
         const unsigned old = coming;
-        const int kind = operation.word & KIND, row = operation.word >> ROW;
-        next = load(kernel.operations + i + 1);
+        const unsigned kind = operation.word & KIND, row = operation.word >> ROW;
+        next = load(++operations);
         const bool gives_back = (next.x & KIND) == FREE;
         if (gives_back) coming = home_of(next.y);  // on its way while this one looks for a place
-        if (kind == ADVANCE) {
-            start = start + 1 < ENTRIES ? start + 1 : 0;
-        } else if (kind == FREE) {
+        if (kind == FREE) {
             if (is_place(old)) {
                 give_back(slice, old);
             } else {
                 leave(slice, row, old);
             }
+        } else if (kind == ADVANCE) {
+            start = start + 1 < ENTRIES ? start + 1 : 0;
         } else {
-            unsigned home = take(slice, row, kind == ACQUIRE_BLOCK, ROTATING ? start : 0);
-            if (is_place(home)) {
+            unsigned home;
+            if (take(slice, row, kind == ACQUIRE_BLOCK, ROTATING ? start : 0, home)) {
                 move_in(slice, row, operation.write, home);
-                if (operation.word & WAKES_UP) slice.events.wakeups++;
+                slice.events.wakeups += operation.word / WAKES_UP % 2;
             } else {
                 include(slice.spilled_rows, row);
                 slice.spilled++;
@@ -264,16 +287,16 @@ __device__ __forceinline__ void run(Slice &slice, const Kernel &kernel, int star
                 home = count_spilled(slice, kernel, operation.write, IN_MEMORY);
             }
             home_of(operation.residency) = home;
-            if (gives_back && operation.residency == next.y) coming = home;
+            if (operation.residency == unsigned(next.y)) coming = home;
         }
         if (!slice.spilled) continue;
         for (int number = operation.retry; number < next.w && slice.spilled; number++) {
             const int4 loaded = load(kernel.retries + number);
-            const Retry retry = {loaded.x, loaded.y, loaded.z, loaded.w};
+            const Retry retry = {loaded.x, unsigned(loaded.y), loaded.z, loaded.w};
             if (!has(slice.spilled_rows, retry.row)) continue;
             const unsigned before = home_of(retry.residency);
-            unsigned home = take(slice, retry.row, retry.in_block, ROTATING ? start : 0);
-            if (is_place(home)) {
+            unsigned home;
+            if (take(slice, retry.row, retry.in_block, ROTATING ? start : 0, home)) {
                 move_in(slice, retry.row, retry.write, home);
                 leave(slice, retry.row, before);
             } else {
@@ -307,12 +330,14 @@ place(const Kernel *__restrict__ kernels, const Group *__restrict__ groups,
     const Group group = groups[blockIdx.x];
     const int lane = threadIdx.x;
     if (lane >= group.count) return;
-    const long long number = group.first + lane, first = group.first_row * LANES + lane;
+    const long long number = group.first + lane, first = group.first_row * LANES;
     const Kernel kernel = kernels[group.kernel];
 
     const auto set = [&](int which) { return Set{sets + which * WORDS * LANES + lane, 0}; };
     Slice slice = {set(0), set(RECORDS ? 2 : 0), set(RECORDS ? 3 : 0), set(1), free_blocks + lane};
-    slice.arrivals = wanted ? arrivals + first : nullptr;
+    slice.next_arrival = arrivals + first + lane;
+    slice.wanted = wanted;
+    slice.lane = lane;
     for (int word = 0; word < SETS * WORDS; word++) sets[word * LANES + lane] = 0;
     const unsigned char *map = fault_maps + static_cast<long long>(map_of[number / passes]) * ENTRIES;
     unsigned blocks = 0;
@@ -331,7 +356,7 @@ place(const Kernel *__restrict__ kernels, const Group *__restrict__ groups,
     arrived[number] = slice.arrived;
     const Events &total = slice.events;
     long long *result = events + number * EVENTS;
-    result[0] = total.to_reliable;
+    result[0] = slice.arrived - total.at_home - total.to_faulty;
     result[1] = total.to_faulty;
     result[2] = total.lds;
     result[3] = total.lds_reads;
