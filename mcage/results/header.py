@@ -8,7 +8,7 @@ study declare their variables and coordinates themselves.
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache, cached_property
 from importlib.metadata import entry_points
 from itertools import chain, pairwise
@@ -41,6 +41,11 @@ OTHER = "a technique, model, constant or kernel that the spec names has changed"
 
 OLDEST_STUDY = "sweep"
 """The study of files that do not name theirs."""
+
+
+def _fields_of(record: Any) -> dict[str, Any]:
+    """Fields of a dataclass by name, without those of records in them."""
+    return {field.name: getattr(record, field.name) for field in fields(record)}
 
 
 @dataclass(frozen=True)
@@ -253,7 +258,7 @@ class Header(ABC):
 
     def to_json(self) -> str:
         """Text from which `from_json` of this class makes the same header again."""
-        return json.dumps(asdict(self), sort_keys=True, allow_nan=False)
+        return json.dumps(self, sort_keys=True, allow_nan=False, default=_fields_of)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
