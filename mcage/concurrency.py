@@ -37,10 +37,10 @@ class Memo(Generic[Key, Value]):
 
     def of(self, key: Key) -> Value:
         """Return the value of a key; the first call for a key makes it."""
-        with self._lock:
-            if key not in self._made:  # it holds on to the key only until it is made
-                self._made[key] = Lazy(lambda: self._make(key))
-            made = self._made[key]
+        made = self._made.get(key)
+        if made is None:
+            with self._lock:  # it holds on to the key only until it is made
+                made = self._made.setdefault(key, Lazy(lambda: self._make(key)))
         return made.get()
 
 
@@ -60,10 +60,11 @@ class Lazy(Generic[Value]):
 
     def get(self) -> Value:
         """Return the value."""
-        with self._lock:
-            if self._make:
-                self._value = self._make()
-                self._make = None
+        if self._make is not None:  # whoever comes later need not wait
+            with self._lock:
+                if self._make is not None:
+                    self._value = self._make()
+                    self._make = None
         return self._value
 
 

@@ -383,14 +383,9 @@ class AdditiveShift:
         alike = not self.of_model and not any(array.ndim for array in arrays)
         if alike and pull_downs is self.pull_downs:
             return self
-        stress, diffusion, activity = (a[which] if a.ndim else a for a in arrays)
-        return replace(
-            self,
-            rates=Rates(stress, diffusion),
-            activity=activity,
-            of_model={name: values[which] for name, values in self.of_model.items()},
-            pull_downs=pull_downs,
-        )
+        stress, diffusion, activity = [a[which] if a.ndim else a for a in arrays]
+        of_model = {name: values[which] for name, values in self.of_model.items()}
+        return AdditiveShift(self.nbti, Rates(stress, diffusion), activity, of_model, pull_downs)
 
     def dvth(
         self, busy: NDArray[np.float64], age: float | NDArray[np.float64]
@@ -404,16 +399,14 @@ class AdditiveShift:
         age : float64[n, ...]
             Their age in seconds.
         """
-        shape = (-1,) + (1,) * (busy.ndim - 2)
-
-        def along(values: NDArray[np.float64]) -> NDArray[np.float64]:
-            return values.reshape(shape) if values.ndim else values
-
-        stressed = busy if self.is_always_busy else along(self.activity) * busy
+        rates, activity, axes = self.rates, self.activity, busy.ndim - 2
+        if axes:
+            rates = Rates(_along(rates.stress, axes), _along(rates.diffusion, axes))
+            activity = _along(activity, axes)
+        stressed = busy if self.is_always_busy else activity * busy
         recovered = age - stressed
         recovered = np.where(recovered > LEAST_RECOVERY * age, recovered, 0.0)
-        rates = Rates(along(self.rates.stress), along(self.rates.diffusion))
-        of_model = {name: along(values) for name, values in self.of_model.items()}
+        of_model = {name: _along(values, axes) for name, values in self.of_model.items()}
         nbti = cast(AdditiveModel, with_constants(self.nbti, of_model))
         return nbti.dvth_after(rates, stressed, recovered)
 
@@ -436,6 +429,11 @@ class AdditiveShift:
     def is_always_busy(self) -> bool:
         """Whether no instance is ever idle."""
         return not self.activity.ndim and float(self.activity) == 1.0
+
+
+def _along(values: NDArray[np.float64], axes: int) -> NDArray[np.float64]:
+    """Values of instances, or a number for all, against arrays with so many axes more."""
+    return values.reshape(-1, *[1] * axes) if values.ndim else values
 
 
 # Which transistors decide the delay of a slice, where transistors differ by their luck.

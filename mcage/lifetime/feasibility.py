@@ -1,6 +1,6 @@
 """Feasibility: whether a mix can run on a fault map, and what happens to its writes there."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
@@ -349,19 +349,6 @@ class FaultMapReplays:
             np.zeros((count, turns), dtype=np.int64),
         )
 
-    @classmethod
-    def unset(cls, turns: Turns, fault_maps: Bytes) -> Self:
-        """Replays of turns on fault maps, whose results are to be filled in."""
-        shape = turns.kernel.shape
-        return cls(
-            turns.kernel,
-            turns.weight,
-            fault_maps,
-            np.empty(len(fault_maps), dtype=np.int8),
-            np.empty((*shape, EVENTS)),
-            np.empty(shape, dtype=np.int64),
-        )
-
     @property
     def turns(self) -> Turns:
         """Kernels and their shares."""
@@ -375,12 +362,12 @@ class FaultMapReplays:
 
     def of(self, which: Integers | Booleans) -> "FaultMapReplays":
         """Replays of selected instances."""
-        return FaultMapReplays(*(getattr(self, column.name)[which] for column in fields(self)))
+        return FaultMapReplays(*[values[which] for values in vars(self).values()])
 
     def keep(self, which: Integers | Booleans, others: "FaultMapReplays") -> None:
         """Replace the replays of selected instances by those of others, one for each."""
-        for column in fields(self):
-            getattr(self, column.name)[which] = getattr(others, column.name)
+        for name, values in vars(self).items():
+            values[which] = getattr(others, name)
 
 
 @dataclass(frozen=True)
@@ -420,16 +407,17 @@ class Feasibility:
         *known : FaultMapReplays
             Replays [n] made before, which are taken over where kernels and fault map are the same.
         """
-        fault_free, result = self.fault_free, FaultMapReplays.unset(turns, fault_maps)
-        causes = np.full(turns.kernel.shape, _NONE, dtype=np.int8)
-        result.events[:] = fault_free.happens.events[turns.kernel]
-        result.peak_spilled_rows[:] = fault_free.happens.peak_spilled_rows[turns.kernel]
+        fault_free, kernel = self.fault_free, turns.kernel
+        happens, cause = fault_free.happens, np.empty(len(fault_maps), dtype=np.int8)
+        without_faults = happens.events[kernel], happens.peak_spilled_rows[kernel]
+        result = FaultMapReplays(kernel, turns.weight, fault_maps, cause, *without_faults)
+        causes = np.full(kernel.shape, _NONE, dtype=np.int8)
         affected = np.asarray(fault_maps.any(axis=1))
         if self.learnt is not None and self.learnt.differs:
             affected[:] = True
         if fault_free.redirects:
             for earlier in known:
-                same = affected & (earlier.kernel == turns.kernel).all(axis=1)
+                same = affected & (earlier.kernel == kernel).all(axis=1)
                 same &= (earlier.fault_maps == fault_maps).all(axis=1)
                 result.events[same] = earlier.events[same]
                 result.peak_spilled_rows[same] = earlier.peak_spilled_rows[same]
@@ -484,7 +472,7 @@ class Feasibility:
         turns = result.kernel.shape[1]
         # Row by row: an instance in each of its turns.
         kernel = result.kernel[which].ravel()
-        fault_maps = result.fault_maps[which].repeat(turns, axis=0)
+        fault_maps = result.fault_maps.take(which.repeat(turns), axis=0)
         replays = self.fault_free.replays
         if self.learnt:
             rows = instances[which].repeat(turns), np.tile(np.arange(turns), len(which))

@@ -149,7 +149,9 @@ class TailCells:
     @cached_property
     def instance(self) -> NDArray[np.int64]:
         """Position (0 ... I-1) of the instance that each cell belongs to, int64[n]."""
-        return np.repeat(np.arange(self.instances), np.diff(self.offsets))
+        instance = np.empty(len(self.cell), dtype=np.int64)
+        _number_instances(self.offsets, instance)
+        return instance
 
     @property
     def entry(self) -> NDArray[np.int32]:
@@ -169,6 +171,14 @@ class TailCells:
         within = self.cell % np.int32(self.geometry.entry_bits)
         block: NDArray[np.int32] = within // np.int32(self.geometry.block_bits)
         return block
+
+
+@compiled
+def _number_instances(offsets: NDArray[np.int64], instance: NDArray[np.int64]) -> None:
+    """Fill in the instance of each cell, which `numpy.repeat` does under Python's lock."""
+    for number in range(len(offsets) - 1):
+        for place in range(offsets[number], offsets[number + 1]):
+            instance[place] = number
 
 
 @compiled

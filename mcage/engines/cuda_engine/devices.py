@@ -438,8 +438,8 @@ class CupyDevice:
             slot = lane.ring.slot(size_bytes)
             packed = np.empty(size_bytes, dtype=np.uint8) if slot is None else slot
             for start, array in zip(starts, arrays, strict=True):
-                flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-                packed[start : start + array.nbytes] = flat
+                place = packed[start : start + array.nbytes]
+                place.view(array.dtype).reshape(array.shape)[...] = array
             if slot is None:
                 together = self._taken(self._cupy.asarray, packed)
             else:
@@ -533,12 +533,14 @@ class CupyDevice:
 
     def lane(self) -> Lane:
         """The thread's stream; the device is CUDA's current one from now on."""
-        self._set_current()
         lane: Lane | None = getattr(self._of_thread, "lane", None)
         if lane is None:
+            self._set_current()
             if not hasattr(self._of_thread, "kept"):
                 self._of_thread.kept = Kept(self._lanes, self._lanes.take())
-            lane = self._of_thread.kept.lane
+            return self._of_thread.kept.lane  # type: ignore[no-any-return]
+        if self._cupy.cuda.runtime.getDevice() != self.number:
+            self._set_current()
         return lane
 
     def _set_current(self) -> None:
