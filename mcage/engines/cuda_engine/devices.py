@@ -422,13 +422,10 @@ class CupyDevice:
 
     def upload(self, array: NDArray[Any]) -> Any:
         """Copy of an array on the device."""
-        return self._upload(array)[0]
+        return self.upload_together(array)[0]
 
     def upload_together(self, *arrays: NDArray[Any]) -> tuple[Any, ...]:
         """Copies of some arrays on the device, which travel as one."""
-        return self._upload(*arrays)
-
-    def _upload(self, *arrays: NDArray[Any]) -> tuple[Any, ...]:
         starts, end = [], 0
         for array in arrays:
             starts.append(-(-end // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES)

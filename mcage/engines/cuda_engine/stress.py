@@ -538,23 +538,25 @@ class CudaTrackedSeconds(stress.TrackedSeconds):
         ages_there, sound, coefficients = device.upload_together(
             ages, self._sound.view(np.uint8), failure.coefficients
         )
-        self._launch(
-            cuda_programs.SHIFTS,
-            "list_failing",
-            tail,
-            self._shift_on_device(shift),
-            ages_there,
-            instance,
-            vmin,
-            sound,
-            np.int32(tail),
-            np.int32(self.count),
-            *self.seconds,
-            coefficients,
-            np.int64(len(failure.coefficients) > 1),
-            np.float64(failure.lowest_vdd_volts),
-            listed,
-        )
+        if tail:
+            self._runner.launch(
+                cuda_programs.SHIFTS,
+                "list_failing",
+                -(-tail // _TRACKED_SECONDS_THREADS),
+                _TRACKED_SECONDS_THREADS,
+                self._shift_on_device(shift),
+                ages_there,
+                instance,
+                vmin,
+                sound,
+                np.int32(tail),
+                np.int32(self.count),
+                *self.seconds,
+                coefficients,
+                np.int64(len(failure.coefficients) > 1),
+                np.float64(failure.lowest_vdd_volts),
+                listed,
+            )
         rows = device.download(listed[: 1 + _AT_FIRST])
         count = int(rows[0, 0])
         if count > _AT_FIRST:
@@ -598,18 +600,6 @@ class CudaTrackedSeconds(stress.TrackedSeconds):
                 shared_bytes=2 * bins * 4,
             )
         return device.download(counts).astype(np.int64)
-
-    def _launch(
-        self, program: cuda_programs.Program, kernel: str, threads: int, *arguments: Any
-    ) -> None:
-        if threads:
-            self._runner.launch(
-                program,
-                kernel,
-                -(-threads // _TRACKED_SECONDS_THREADS),
-                _TRACKED_SECONDS_THREADS,
-                *arguments,
-            )
 
     def _shift_on_device(self, shift: AdditiveShift) -> Any:
         """`Shift` of `kernels/shifts.cu`."""
