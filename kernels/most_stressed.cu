@@ -122,7 +122,8 @@ guess(const State *states, const int *instance_of, const double *parts, unsigned
     }
 }
 
-// List the open places of all rows: items[], count[1], zero before.
+// List the open places of all rows, bit after bit: the sums of one bit of all residencies fit into the
+// second-level cache, those of all do not. items[], count[1], zero before.
 //
 // Grid: tiles of the rows' places.
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
@@ -130,15 +131,18 @@ list_open(const State *states, const int *instance_of, const double *parts, Long
           unsigned *items, int *count) {
     const State &state = *states;
     const Moments moments = {instance_of, parts, nullptr, longest, rows, 0};
-    const long long item = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
-    const bool open = is_open(state, moments, item / PLACES, int(item % PLACES));
+    const long long number = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
+    const long long entries = static_cast<long long>(rows) * ENTRIES;
+    const int row = int(number % entries / ENTRIES);
+    const int place = int(number % ENTRIES * BITS + number / entries);
+    const bool open = is_open(state, moments, row, place);
     const unsigned lanes = __ballot_sync(EVERY_LANE, open);
     if (!lanes) return;
     const int lane = threadIdx.x % 32;
     int first = 0;
     if (lane == 0) first = atomicAdd(count, __popc(lanes));
     first = __shfl_sync(EVERY_LANE, first, 0);
-    if (open) items[first + __popc(lanes & ((1u << lane) - 1u))] = unsigned(item);
+    if (open) items[first + __popc(lanes & ((1u << lane) - 1u))] = unsigned(row) * PLACES + place;
 }
 
 __device__ __forceinline__ Long most_of_warp(Long value) {
