@@ -28,7 +28,7 @@ MOST_BLOCKS = 4
 ENTRIES_OF_WORD = 64
 """A set of entries is made of 64-bit words, all of whose bits are entries."""
 MOST_ENTRIES = 1536
-"""Entries of the largest slice: so many homes of rows have room in a multiprocessor's memory."""
+"""Entries of the largest slice: free places of 32 slices have room in a multiprocessor's memory."""
 ENTRY_COUNTS = range(ENTRIES_OF_WORD, MOST_ENTRIES + 1, ENTRIES_OF_WORD)
 """Numbers of entries. Priority encoders go round all of them, whether a power of two or not."""
 
