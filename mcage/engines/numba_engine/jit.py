@@ -2,7 +2,8 @@
 
 Numba takes a function's machine code from its cache as long as the function's own file is
 unchanged, even where a function that it calls, in another file, is not the same any more. The
-cache is therefore kept in a folder named by a digest of all sources that are compiled.
+cache is therefore kept in a folder named by a digest of all sources that are compiled, and of what
+they take from the machine at hand (`AT_ONCE`): computers may share a disk.
 """
 
 import fcntl
@@ -19,7 +20,8 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils, event
+from numba.core import cgutils, config, event
+from numba.core.codegen import get_host_cpu_features
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.types import unliteral
 from numba.extending import intrinsic
@@ -116,7 +118,7 @@ def cache_folder() -> str:
     sources = sorted(here.rglob("*.py"))
     for module in (mcage.compiled, mcage.geometry, mcage.traces.model):
         sources.append(Path(str(module.__file__)))
-    digest = hashlib.blake2b(digest_size=8)
+    digest = hashlib.blake2b(bytes([AT_ONCE]), digest_size=8)
     for source in sources:
         digest.update(source.read_bytes())
     return code_folder(digest.hexdigest(), here / "__pycache__")
@@ -181,9 +183,15 @@ def _nested(function: Function, options: dict[str, bool]) -> Function:
 
 COMPONENTS = 64
 
-AT_ONCE = 4
-"""Planes that are summed together: 64 sums of 32 bits each just fit into 32 vectors of 512 bits,
-with some left to work with."""
+_CONFIG: Any = config
+_FEATURES = _CONFIG.CPU_FEATURES
+if _FEATURES is None:
+    _FEATURES = get_host_cpu_features()  # type: ignore[no-untyped-call]
+
+AT_ONCE = 4 if "+avx512f" in _FEATURES else 1
+"""Planes that are summed together. 64 sums of 32 bits each are four vectors of the 32 that AVX-512
+has, but eight of the 16 of AVX2; some must be left to work with. It follows from what Numba
+compiles for, `NUMBA_CPU_FEATURES` included."""
 
 FIRST_BITS = np.uint64((1 << AT_ONCE) - 1)
 """The first `AT_ONCE` bits of a word."""

@@ -761,24 +761,29 @@ def _add_special(run: Any, occupants: Any, place: int, sums: Any) -> None:
             begin = begin_of(residencies, occupant)
             lasts = np.int64(residencies.facts[residency, END]) - residencies.writes.cycle[begin]
             run.together.powered[place, entry] += lasts
-            if not partial:
-                _add_late(run, residency, begin, lasts, place, entry)
-                continue
-            if not _sum_partial(residencies, occupants, i, first, last, sums):
+            if partial and not _sum_partial(residencies, occupants, i, first, last, sums):
                 run.tracking.progress.depends[run.turns.instances[place], entry] = True
-            _add(run, place, entry, sums)
+            _add(run, residency, begin, lasts, place, entry, sums)
 
 
 @inner
-def _add_late(run: Any, residency: Any, begin: Any, lasts: Any, place: int, entry: int) -> None:
-    """Let a residency that began in the LDS live in an entry from a write on, for so many cycles.
+def _add(
+    run: Any, residency: Any, begin: Any, lasts: Any, place: int, entry: int, sums: Any
+) -> None:
+    """Let a residency live in an entry from a write on, for so many cycles.
 
-    Only what is asked for is summed.
+    One that leaves components as they were is summed up in `sums`, T[32, 64]; of any other only
+    what is asked for is summed.
     """
     residencies, cells, turns = run.residencies, run.tracking.cells, run.turns
+    partial = residencies.facts[residency, PARTIAL] != 0
     of_entry = turns.instances[place] * residencies.slice_.entries + entry
     for cell in range(cells.first[of_entry], cells.first[of_entry + 1]):
-        cycles = _cycles_at_one(residencies, residency, begin, lasts, cells.place[cell])
+        at = cells.place[cell]
+        if partial:
+            cycles = np.int64(sums[at // COMPONENTS, at % COMPONENTS])
+        else:
+            cycles = _cycles_at_one(residencies, residency, begin, lasts, at)
         run.tracking.progress.cycles_at_one[cell] += cycles
     left = run.open_bits.bits[turns.turn[place], turns.number[place], entry]
     row = row_of(run.open_bits, turns.number[place], entry, turns.turn[place])
@@ -786,7 +791,10 @@ def _add_late(run: Any, residency: Any, begin: Any, lasts: Any, place: int, entr
     image, duration, ones = writes.image, writes.duration, run.open_bits.ones
     end = np.int64(residencies.facts[residency, WRITES_END])
     while left:
-        sum_plane(planes, image, duration, begin, end, lowest_bit(left), ones, row)
+        if partial:
+            add_row(ones, row, sums, lowest_bit(left))
+        else:
+            sum_plane(planes, image, duration, begin, end, lowest_bit(left), ones, row)
         left &= left - BIT
         row += 1
 
@@ -854,22 +862,6 @@ def _sum_partial(
             content = (content & ~cells) | (planes[writes.image[write], bit] & cells)
             add_where(sums, bit, content, sums.dtype.type(writes.duration[write]))
     return known
-
-
-@inlined
-def _add(run: Any, place: int, entry: int, sums: Any) -> None:
-    """Let a residency, which is summed up in T[32, 64], live in an entry."""
-    cells, turns = run.tracking.cells, run.turns
-    of_entry = turns.instances[place] * run.residencies.slice_.entries + entry
-    for cell in range(cells.first[of_entry], cells.first[of_entry + 1]):
-        bit, component = cells.place[cell] // COMPONENTS, cells.place[cell] % COMPONENTS
-        run.tracking.progress.cycles_at_one[cell] += sums[bit, component]
-    left = run.open_bits.bits[turns.turn[place], turns.number[place], entry]
-    row = row_of(run.open_bits, turns.number[place], entry, turns.turn[place])
-    while left:
-        add_row(run.open_bits.ones, row, sums, lowest_bit(left))
-        left &= left - BIT
-        row += 1
 
 
 @inner

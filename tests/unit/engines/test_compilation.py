@@ -12,6 +12,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from numba.core import config
 from numba.core.caching import IndexDataCacheFile
 from numba.core.registry import CPUDispatcher
 from sweep_cases import small_sweep
@@ -81,6 +82,24 @@ def test_a_sweep_says_once_what_is_compiled(monkeypatch, function, folder, words
             function()(1)
     function()(1)
     assert [line for line in lines.said if "compiled" in line] == [words]
+
+
+def on_a_machine_with(monkeypatch, features):
+    """The module as it is where Numba compiles for these features."""
+    monkeypatch.setattr(config, "CPU_FEATURES", features)
+    spec = importlib.util.spec_from_file_location("jit_elsewhere", jit.__file__)
+    elsewhere = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(elsewhere)
+    monkeypatch.setattr(elsewhere, "code_folder", lambda name, *places: name)
+    return elsewhere
+
+
+def test_planes_are_summed_as_vectors_have_room_and_machines_share_no_code(monkeypatch):
+    narrow, wide = (
+        on_a_machine_with(monkeypatch, of) for of in ("+avx2,-avx512f", "+avx2,+avx512f")
+    )
+    assert (narrow.AT_ONCE, wide.AT_ONCE) == (1, 4)
+    assert narrow.cache_folder() != wide.cache_folder()
 
 
 def test_no_two_processes_compile_a_function_at_a_time(monkeypatch, tmp_path):
