@@ -624,7 +624,7 @@ class CostedSlices:
     fault_free: NDArray[np.float64]
 
     def rates(
-        self, kernel: NDArray[np.int64], events: NDArray[np.float64], technology: Technology
+        self, kernel: NDArray[np.int64] | slice, events: NDArray[np.float64], technology: Technology
     ) -> NDArray[np.float64]:
         """Rates on fault maps, over busy and idle time: float64[3, n].
 
@@ -633,12 +633,13 @@ class CostedSlices:
 
         Parameters
         ----------
-        kernel, events : int64[n], float64[n, EVENTS]
-            Numbers of kernels, and events per cycle.
+        kernel, events : int64[n] or slice, float64[n, EVENTS]
+            Numbers of kernels, or the slice of all, and events per cycle.
         technology : Technology
             Constants of the components, those of the slice at its Vdd.
         """
-        activity, idle = self.activity.at(kernel).under(events), self.idle[kernel]
+        known, idle = self.activity, self.idle[kernel]
+        activity = (known if isinstance(kernel, slice) else known.at(kernel)).under(events)
         lost = slowdown(activity, self.technique, technology, self.penalties)
         slower, waits = 1 + lost.total, 1 + events[:, Event.WAIT]
         longer = slower * waits
@@ -652,8 +653,8 @@ class CostedSlices:
     @cached_property
     def undisturbed(self) -> NDArray[np.float64]:
         """Rates on a fault-free slice: float64[points, 3, kernels]."""
-        kernels, events = np.arange(len(self.fault_free)), self.fault_free
-        return np.stack([self.rates(kernels, events, each) for each in self.technologies])
+        of_points = [self.rates(slice(None), self.fault_free, each) for each in self.technologies]
+        return np.stack(of_points)
 
     def add_up(
         self,

@@ -359,13 +359,18 @@ class SharedTimes:
 
     def are_in(self, kernel: Integers, fault_maps: Bytes) -> Booleans:
         """Which slices take shared places: int64[n, turns], uint8[n, entries] to bool[n, turns]."""
-        shared = np.zeros(kernel.shape, dtype=bool)
-        if self._replays:
-            free = free_places(fault_maps, self._geometry)
-            for number in np.unique(kernel):
-                places = self._walk.placement.shared_places(self._replays[number])
-                shared |= (kernel == number) & places.are_among(*free)[:, None]
-        return shared
+        if not self._replays:
+            return np.zeros(kernel.shape, dtype=bool)
+        (sound, reliable), (in_blocks, whole) = free_places(fault_maps, self._geometry), self._taken
+        enough: Booleans = sound[:, None] >= in_blocks[kernel]
+        enough &= reliable[:, None] >= whole[kernel]
+        return enough
+
+    @cached_property
+    def _taken(self) -> Integers:
+        """Most blocks, and most entries, that each kernel takes at a time: int64[2, kernels]."""
+        places = [self._walk.placement.shared_places(replay) for replay in self._replays]
+        return np.array([(each.in_blocks, each.whole) for each in places]).T
 
     def words(self, kernels: Integers) -> Words:
         """Cell times of kernels as `SharedTimes` of `kernels/stress.cuh`: uint64[k, 4]."""
