@@ -277,7 +277,7 @@ class _Content:
             if not v.per_instance
         }
         checksum = {SUMS_CHECKSUM: np.bytes_(checksum_of(self._sums))}
-        _add_attributes(file, root_attributes(header) | checksum)
+        file.attrs.update(root_attributes(header) | checksum)
         self._scales = _write_coordinates(file, header.coordinates)
         for variable in header.variables:
             self._create(variable)
@@ -312,14 +312,11 @@ class _Content:
         for variable in self._variables:
             axis = variable.instance_axis
             array = np.concatenate([piece[variable.name] for piece in self._waiting], axis)
-            part, rest[variable.name] = np.split(array, [count], axis)
-            # Opened for this write alone: chunks are packed when a dataset is closed. HDF5 is asked
-            # directly, here and below: h5py's own way is five times as many calls in Python.
-            dataset = h5py.h5d.open(self._file.id, variable.name.encode())
-            place, start = dataset.get_space(), [0] * part.ndim
-            start[axis] = self._written
-            place.select_hyperslab(tuple(start), part.shape)
-            dataset.write(h5py.h5s.create_simple(part.shape), place, np.ascontiguousarray(part))
+            place = (slice(None),) * axis
+            # Opened for this write alone: chunks are packed when a dataset is closed.
+            dataset = self._file[variable.name]
+            dataset[(*place, slice(self._written, stop))] = array[(*place, slice(count))]
+            rest[variable.name] = array[(*place, slice(count, None))]
         self._waiting = [rest]
         self._written = stop
 
@@ -339,18 +336,9 @@ class _Content:
         )
         if not variable.per_instance:  # its place is taken now, and its length does not change
             dataset[...] = self._sums[variable.name]
-        _add_attributes(dataset, variable_attributes(variable, self._coordinates))
+        dataset.attrs.update(variable_attributes(variable, self._coordinates))
         for axis, dim in enumerate(variable.dims):
             h5py.h5ds.attach_scale(dataset.id, self._scales[dim].id, axis)
-
-
-def _add_attributes(to: h5py.Group | h5py.Dataset, attributes: Mapping[str, Any]) -> None:
-    """Add attributes to what has none of these names; texts are of variable length."""
-    for name, value in attributes.items():
-        array = np.asarray(value, h5py.string_dtype() if type(value) is str else None)
-        kinds = [h5py.h5t.py_create(array.dtype, logical=logical) for logical in (True, False)]
-        space = h5py.h5s.create_simple(array.shape)
-        h5py.h5a.create(to.id, name.encode(), kinds[0], space).write(array, mtype=kinds[1])
 
 
 def _write_coordinates(
@@ -364,7 +352,7 @@ def _write_coordinates(
         dataset = file.create_dataset(
             variable.name, data=np.asarray(content_of(coordinate), dtype=dtype), track_times=False
         )
-        _add_attributes(dataset, description(variable))
+        dataset.attrs.update(description(variable))
         (dim,) = variable.dims
         if dim == variable.name:
             dataset.make_scale(dim)
