@@ -255,7 +255,7 @@ __device__ __forceinline__ void run(Slice &slice, const Kernel &kernel, unsigned
                                     unsigned short *homes) {
     const auto load = [](const int4 *row) { return __ldg(row); };  // through the read-only cache
     const auto home_of = [&](unsigned residency) -> unsigned short & {
-        return homes[LANES * residency + slice.lane];
+        return homes[static_cast<long long>(residency) * LANES + slice.lane];
     };
     const int4 *operations = kernel.operations, *end = operations + kernel.operation_count;
     int4 next = load(operations);
