@@ -5,7 +5,15 @@ import re
 from functools import cache
 
 import numpy as np
-from scalar_gpu import Wave, prepare_memory, random_instruction, run, special_values
+from scalar_gpu import (
+    INDEX,
+    Wave,
+    indexed_instructions,
+    prepare_memory,
+    random_instruction,
+    run,
+    special_values,
+)
 
 from mcage.tracing.emulation import memory as emulated_memory
 from mcage.tracing.emulation.code_object import CodeObject
@@ -60,23 +68,25 @@ def random_wave(rng, arch, few=True):
     elif rng.random() < 0.5:
         exec_mask = (1 << lanes) - 1
     vector, scalar = random_registers(lanes, rng.randrange(8))
+    scalar = list(scalar)
+    scalar[int(INDEX[1:])] = rng.randrange(16)
     return Wave(
         lanes,
         [list(register) for register in vector],
-        list(scalar),
+        scalar,
         vcc=rng.getrandbits(lanes),
         exec=exec_mask,
-        m0=random_word(rng),
+        m0=rng.randrange(16),  # an index of registers
         scc=rng.getrandbits(1),
         lds=bytearray(256),
     )
 
 
-def machine_of(waves, arch):
+def machine_of(waves, arch, kind=Machine):
     """The same waves in a machine of the emulator."""
     lanes = waves[0].lanes
     registers = len(waves[0].v)
-    m = Machine(len(waves), lanes, registers, GENERATIONS[arch], ACCUMULATORS_FROM)
+    m = kind(len(waves), lanes, registers, GENERATIONS[arch], ACCUMULATORS_FROM)
     for number, wave in enumerate(waves):
         m.vector[:, number] = np.array(wave.v, np.uint32)
         m.scalar[:106, number] = np.array(wave.s, np.uint32)
@@ -100,9 +110,9 @@ def placed(texts):
     return program
 
 
-def emulate(waves, texts, arch, memory=None):
+def emulate(waves, texts, arch, memory=None, kind=Machine):
     """Run a program in the emulator; the machine afterwards."""
-    m = machine_of(waves, arch)
+    m = machine_of(waves, arch, kind)
     m.memory = memory
     program = placed([*texts, "s_endpgm"])
     listing = {
@@ -190,6 +200,8 @@ def random_program(rng, arch, length):
             name = rng.choice(("scc0", "scc1", "vccz", "vccnz", "execz", "execnz"))
             texts.append((f"s_cbranch_{name}", rng.randrange(1, 4)))
             continue
+        if GENERATIONS[arch] == 9 and rng.random() < 0.05:
+            texts += indexed_instructions(rng)
         text = random_instruction(rng, arch)
         if not is_rounded(text) and not depends_on_nan_bits(text):
             texts.append(text)

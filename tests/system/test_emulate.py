@@ -327,17 +327,58 @@ def expected(x):
 """Ids of work-items come in three registers, or packed into one."""
 
 
+INDEXED = """__kernel void k(__global int *y, __global const int *x, int n) {
+    int i = get_local_id(0), w[16], a = i, stack[48], top = 0;
+    for (int t = 0; t < 16; t++) w[t] = x[16 * i + t];
+    for (int t = 16; t < n; t++) {
+        int v = w[(t - 16) & 15] + (w[(t - 7) & 15] ^ w[a & 15]);
+        w[t & 15] = v;
+        a = a * 31 + v;
+    }
+    for (int t = 0; t < 40; t++)
+        if ((a >> (t & 31)) & 1) stack[top++] = w[t & 15] + t;
+        else if (top) a += stack[--top];
+    y[i] = a;
+}
+"""
+INDEXED_INPUTS = """import numpy as np
+GRID, BLOCK, TOLERANCE = (1,), (256,), 0
+def arguments(random):
+    x = random.integers(-2**31, 2**31, 4096).astype("i4")
+    return {"x": x, "y": np.zeros(256, "i4"), "n": 40}
+def expected(x, y, n):
+    w, a, i = x.reshape(256, 16).copy(), np.arange(256, dtype="i4"), np.arange(256)
+    for t in range(16, n):
+        v = w[:, t & 15] + (w[:, (t - 7) & 15] ^ w[i, a & 15])
+        w[:, t & 15] = v
+        a = a * np.int32(31) + v
+    stack, top = np.zeros((256, 48), "i4"), np.zeros(256, "i4")
+    for t in range(40):
+        push = a >> (t & 31) & 1 == 1
+        pop = ~push & (top > 0)
+        stack[i[push], top[push]] = w[push, t & 15] + t
+        top += np.where(push, 1, np.where(pop, -1, 0)).astype("i4")
+        a[pop] += stack[i[pop], top[pop]]
+    return {"y": a}
+"""
+"""Arrays in registers: indexes of a wave, and of each work-item; a stack in private memory."""
+
+
 KERNELS = {
     "passed": (PASSED, PASSED_INPUTS, ""),
     "groups": (GROUPS, GROUPS_INPUTS, ""),
     "groups of OpenCL 2": (GROUPS, GROUPS_INPUTS, "-cl-std=CL2.0"),
     "flat": (FLAT, FLAT_INPUTS, "-cl-std=CL2.0"),
     "calls": (CALLS, CALLS_INPUTS, ""),
+    "indexed": (INDEXED, INDEXED_INPUTS, ""),
     "three dimensions": (THREE, THREE_INPUTS, ""),
 }
 """Source, the Python file that says what it computes, and options of the compiler."""
 
-DAILY = {("groups", "gfx1100"), ("calls", "gfx1030"), ("three dimensions", "gfx942")}
+DAILY = {
+    *(("groups", "gfx1100"), ("calls", "gfx1030"), ("three dimensions", "gfx942")),
+    ("indexed", "gfx90a"),
+}
 
 
 @needs_clang

@@ -387,9 +387,9 @@ class FaultyRun(Run):
             self._give_up()
 
     @override
-    def _straight(self, address: int, numbers: Array, meeting: int, alone: bool) -> None:
+    def _straight(self, place: int, numbers: Array, meeting: int, alone: bool) -> None:
         try:
-            super()._straight(address, numbers, meeting, alone)
+            super()._straight(place, numbers, meeting, alone)
         except NotThereError:
             self.machine.end(numbers, End.ADDRESS)
         except UserError:
@@ -407,7 +407,7 @@ class FaultyRun(Run):
             if detected is not None:
                 m.end(detected, End.DETECTED)
         if m.has_ended:
-            m.pc[numbers] = code.inst.address
+            m.pc[numbers] = code.place
             raise _RegroupError
 
     def _happen(self, numbers: Array) -> None:

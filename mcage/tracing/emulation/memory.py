@@ -362,7 +362,7 @@ def _buffer_space(inst: Instruction, machine: Machine, address: Sequence[Operand
                 m.refuse(wrong, "a resource of private memory is wrong", wrong.astype(np.int64))
             # The scalar offset counts bytes of a wave, in which those of its lanes take turns.
             of_wave = soffset(m).astype(np.int64) // m.lanes + base - SCRATCH_BASE
-            total = inside + of_wave[:, None]
+            total = inside + of_wave[:, None] & 0xFFFFFFFF  # an index below 0, with a constant
             content, offset = _scratch_of(m, _active(m, total), words * size)
             yield from _each_word(content, offset, words)
             return

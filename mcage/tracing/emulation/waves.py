@@ -1,6 +1,6 @@
 """Work-groups run to their end: which waves execute which instruction next, and what they wrote.
 
-Waves at one address execute together; of several addresses the lowest goes first, so that waves
+Waves at one place execute together; of several addresses the lowest goes first, so that waves
 that took different ways meet again. This decides nothing but speed, unless waves race for memory.
 """
 
@@ -16,6 +16,7 @@ from mcage.errors import UserError
 from mcage.files.inputs import MIB
 from mcage.plain_text import shown
 from mcage.traces.storage import MOST_BYTES
+from mcage.tracing.emulation import indexing
 from mcage.tracing.emulation.arithmetic import APPROXIMATE, Array
 from mcage.tracing.emulation.code_object import NEEDS_NEWER, CodeObject
 from mcage.tracing.emulation.machine import (
@@ -32,15 +33,16 @@ from mcage.tracing.emulation.memory import build_memory
 from mcage.tracing.emulation.scalar import NOTHING, branch_condition, build_scalar
 from mcage.tracing.emulation.vector import build_dual, build_vector
 
-PLAIN, BRANCH, JUMP, BARRIER, END = range(5)
-"""Effect of an instruction on the control flow of a wave."""
+PLAIN, BRANCH, JUMP, BARRIER, END, INDEXED = range(6)
+"""Effect of an instruction on the control flow of a wave; `INDEXED` leads to the places where the
+registers of that instruction are known, and is not executed."""
 
 VECTOR, SLOW, MATRIX, SCALAR, LOAD, STORE, LDS, SCALAR_LOAD, WAIT, MEET, LAST = range(11)
 """Unit that an instruction occupies: the vector ALU, its slow part, matrix cores, and so on."""
 
 _TURNS_BEFORE_OTHERS = 512
 _STEPS_BETWEEN_COMPACTIONS = 1 << 15
-_READS_DESTINATION = ("fmac", "v_mac_", "dot2c", "dot4c", "dot8c", "v_movreld")
+_READS_DESTINATION = ("fmac", "v_mac_", "dot2c", "dot4c", "dot8c")
 
 
 @dataclass
@@ -51,12 +53,16 @@ class Reached:
     ----------
     number : int
         From 0, in the order in which instructions were first reached.
+    place, after : int
+        Where it is, and the next one: addresses, with what `indexing` adds.
     execute : callable
         What it does; None if nothing.
     way : int
         `PLAIN`, `BRANCH`, ...
+    condition : callable or None
+        Which waves take a branch; of `INDEXED`, the places to which it leads.
     target : int
-        Address of a branch.
+        Place of a branch.
     kind : int
         `VECTOR`, `SCALAR`, ...
     reads : tuple of int
@@ -67,6 +73,7 @@ class Reached:
 
     number: int
     inst: Instruction
+    place: int
     after: int
     execute: Execute | None = None
     way: int = PLAIN
@@ -99,51 +106,61 @@ class Instructions:
         self.codes: list[Reached] = []
         self._at: dict[int, Reached] = {}
 
-    def at(self, address: int) -> Reached:
-        """Return the instruction at an address.
+    def at(self, place: int) -> Reached:
+        """Return the instruction at a place.
 
         Raises
         ------
         UserError
             There is none, or it is not emulated: name and address are in the message.
         """
-        if (known := self._at.get(address)) is None:
-            known = self._at[address] = self._decoded(address)
+        if (known := self._at.get(place)) is None:
+            known = self._at[place] = self._decoded(place)
         return known
 
-    def _decoded(self, address: int) -> Reached:
-        place = address - self.base
-        listed = self.code.listing.get(place)
+    def _decoded(self, place: int) -> Reached:
+        address = place & indexing.ADDRESS
+        offset = address - self.base
+        listed = self.code.listing.get(offset)
         if listed is None:
-            raise NotThereError(f"a wave reaches address {place:#x}, where no instruction lies")
+            raise NotThereError(f"a wave reaches address {offset:#x}, where no instruction lies")
         text, size = listed
         if _UNREAD.search(text):
             raise UserError(
-                f"instruction at {place:#x} is not known to llvm-objdump, which prints "
+                f"instruction at {offset:#x} is not known to llvm-objdump, which prints "
                 f"{shown(text)}; one of LLVM 22 or later may know it",
                 "apt install llvm-22",
             )
         try:
             parts = parse(text, address, size)
-            code = self._code(parts)
+            code = self._code(parts, place)
         except (UnsupportedError, ValueError, KeyError, IndexError, AttributeError) as error:
             why = str(error) if isinstance(error, UnsupportedError | ValueError) else ""
             raise UserError(
-                f"instruction {text.split(' ')[0]} at {place:#x} is not supported: {text}"
+                f"instruction {text.split(' ')[0]} at {offset:#x} is not supported: {text}"
                 + (f" ({why})" if why else "")
             ) from error
         self.codes.append(code)
         return code
 
-    def _code(self, parts: list[Instruction]) -> Reached:
-        inst = parts[0]
-        code = Reached(len(self.codes), inst, inst.address + inst.size)
+    def _code(self, parts: list[Instruction], place: int) -> Reached:
+        code = Reached(len(self.codes), parts[0], place, indexing.place_after(parts[0], place))
+        code.condition = indexing.index_of(parts[0], place)
+        if code.condition is not None:
+            code.way = INDEXED
+            return code
+        inst = code.inst = indexing.indexed(parts[0], place)
         if len(parts) > 1:
             code.execute = build_dual(parts, self.machine)
             code.kind = VECTOR
         elif not self._steers(code):
-            build = build_vector if inst.name.startswith("v_") else build_scalar
-            code.execute = build(inst, self.machine) or build_memory(inst, self.machine)
+            if inst is not parts[0]:
+                code.inst, code.execute = indexing.within(inst, self.machine, build_vector)
+                parts = [code.inst]
+            else:
+                build = build_vector if inst.name.startswith("v_") else build_scalar
+                code.execute = build(inst, self.machine) or build_memory(inst, self.machine)
+            code.execute = code.execute or indexing.build_mode(inst)
             if code.execute is None:
                 raise UnsupportedError("")
             code.kind = _kind(inst)
@@ -172,7 +189,7 @@ class Instructions:
 
     @staticmethod
     def _jump(code: Reached) -> None:
-        inst, after = code.inst, code.after
+        inst, after = code.inst, code.after & indexing.ADDRESS
         code.way = JUMP
         source = scalar_source(inst.operands[-1], "u64")
         if inst.name == "s_setpc_b64":
@@ -403,14 +420,16 @@ class Run:
     def _turn(self, ready: Array, turn: int) -> None:
         """Let the waves at one address execute until they part or meet others."""
         m = self.machine
-        places = np.where(ready, m.pc, np.iinfo(np.int64).max)
-        address = int(places.min())
+        addresses = np.where(ready, m.pc & indexing.ADDRESS, np.iinfo(np.int64).max)
+        place = int(m.pc[addresses.argmin()])
         if not turn % _TURNS_BEFORE_OTHERS:
             longest = np.where(ready, self.last_turn, np.iinfo(np.int64).max).argmin()
-            address = int(m.pc[longest])
-        together = ready & (m.pc == address)
-        others = places[~together]
-        meeting = int(others[others > address].min(initial=np.iinfo(np.int64).max))
+            place = int(m.pc[longest])
+        together = ready & (m.pc == place)
+        others = addresses[~together]
+        meeting = int(
+            others[others >= place & indexing.ADDRESS].min(initial=np.iinfo(np.int64).max)
+        )
         alone = not (ready & ~together).any()
         whole = bool(together.all())
         numbers = np.flatnonzero(together)
@@ -419,7 +438,7 @@ class Run:
         self._kept_places = np.flatnonzero(self.recorded[numbers])
         self._kept = numbers[self._kept_places]
         try:
-            self._straight(address, numbers, meeting, alone)
+            self._straight(place, numbers, meeting, alone)
         except (OutsideError, UnsupportedError) as error:
             inst = self._code.inst
             what = " is not supported" if isinstance(error, UnsupportedError) else ""
@@ -427,14 +446,22 @@ class Run:
                 f"instruction {inst.text} at {inst.address - self.program.base:#x}{what}: {error}"
             ) from error
 
-    def _straight(self, address: int, numbers: Array, meeting: int, alone: bool) -> None:
+    def _straight(self, place: int, numbers: Array, meeting: int, alone: bool) -> None:
         m, program = self.machine, self.program
         group = None if len(numbers) == m.waves else numbers
         while True:
-            code = self._code = program.at(address)
+            code = self._code = program.at(place)
+            if code.way == INDEXED:
+                assert code.condition
+                places = code.condition(m)
+                if (places != places[0]).any():
+                    m.pc[numbers] = places
+                    return
+                place = int(places[0])
+                code = self._code = program.at(place)
             self._begin(code, group, numbers)
             self.steps[numbers] += 1
-            address = code.after
+            place = code.after
             if code.way == PLAIN:
                 if code.execute is not None:
                     code.execute(m)
@@ -442,24 +469,24 @@ class Run:
                 assert code.condition
                 taken = code.condition(m)
                 if taken.all():
-                    backwards = code.target < address
-                    address = code.target
+                    backwards = code.target < place
+                    place = code.target
                     if backwards and not alone:
                         break
                 elif taken.any():
-                    m.pc[numbers] = np.where(taken, code.target, address)
+                    m.pc[numbers] = np.where(taken, code.target, place)
                     return
             elif code.way == JUMP:
                 assert code.execute
-                m.pc[numbers] = code.execute(m).astype(np.int64)
+                m.pc[numbers] = indexing.places_of(code.execute(m), place)
                 return
             else:
-                m.pc[numbers] = address
+                m.pc[numbers] = place
                 self._pause(code, numbers)
                 return
-            if address >= meeting:
+            if place & indexing.ADDRESS >= meeting:
                 break
-        m.pc[numbers] = address
+        m.pc[numbers] = place
 
     def _begin(self, code: Reached, group: Any, numbers: Array) -> None:
         """Note that waves are about to execute an instruction."""

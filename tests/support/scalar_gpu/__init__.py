@@ -9,9 +9,17 @@ instructions, whose hardware flushes some; IEEE mode and DX10_CLAMP on, as compi
 Random instructions mean 64 lanes on gfx90a, which stands for all of gfx9, 32 elsewhere.
 """
 
-from .generator import random_instruction, special_values
+from .generator import INDEX, indexed_instructions, random_instruction, special_values
 from .interpreter import run
 from .machine import Wave
 from .memory_generator import prepare_memory
 
-__all__ = ["Wave", "prepare_memory", "random_instruction", "run", "special_values"]
+__all__ = [
+    "INDEX",
+    "Wave",
+    "indexed_instructions",
+    "prepare_memory",
+    "random_instruction",
+    "run",
+    "special_values",
+]

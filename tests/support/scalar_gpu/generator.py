@@ -276,7 +276,7 @@ def special_instruction(m: Maker, base: str) -> str:
     if base in ("v_permlane16_b32", "v_permlanex16_b32"):
         options = rng.choice(("", " op_sel:[1,0]", " op_sel:[0,1]", " op_sel:[1,1]"))
         return f"{base} {v(32)}, {v(32)}, {s(32)}, {s(32)}{options}"
-    if base == "v_permlane64_b32":
+    if base == "v_permlane64_b32" or base.startswith("v_movrel"):
         return f"{base} {v(32)}, {v(32)}"
     if base.startswith("v_cvt"):
         return f"{base}_e32 {v(64 if '_pk_' in base else 32)}, {v(32)}"
@@ -333,6 +333,41 @@ def random_instruction(rng: random.Random, arch: str) -> str:
     return text_of(m, rng.choice(available(arch, kind)))
 
 
+INDEX = "s33"
+"""Register with an index of registers, of any wave, which nothing else uses."""
+
+
+def indexed_instructions(rng: random.Random) -> list[str]:
+    """Instructions of gfx9 while registers are indexed."""
+    m = Maker(rng, GFX9[0])
+
+    def operands() -> str:
+        return ",".join(name for name in ("SRC0", "SRC1", "SRC2", "DST") if rng.random() < 0.5)
+
+    texts = [f"s_set_gpr_idx_on {rng.choice((INDEX, '7'))}, gpr_idx({operands()})"]
+    for _ in range(rng.randrange(1, 4)):
+        if rng.random() < 0.3:
+            other = (f"s_set_gpr_idx_idx {INDEX}", f"s_set_gpr_idx_mode gpr_idx({operands()})")
+            texts.append(rng.choice(other))
+        texts.append(vector_instruction(m, *rng.choice(_indexable())))
+    return [*texts, "s_set_gpr_idx_off"]
+
+
+@cache
+def _indexable() -> list[tuple[str, str]]:
+    """Mnemonics whose operands have in the text the order of their numbers."""
+    choices = available(GFX9[0], "vector")
+    return [
+        (base, form)
+        for base, form in choices
+        if form in ("_e32", "_e64", "")
+        and not OPS[base].accumulate
+        and "mask" not in OPS[base].dst
+        and "mk_" not in base
+        and base.startswith(("v_mov", "v_add", "v_lsh", "v_fma", "v_min", "v_cvt_f", "v_bf"))
+    ]
+
+
 def text_of(m: Maker, choice: tuple[str, str]) -> str:
     base, form = choice
     if base in PACKED:
@@ -352,7 +387,8 @@ def available(arch: str, kind: str) -> list[tuple[str, str]]:
         return [(base, form) for base in names for form in forms_of(base, arch)]
     if kind == "packed":
         return [(base, "") for base in PACKED]
-    if kind == "special":  # 8-bit floats have other formats from gfx12 on
-        return [(base, "") for base in SPECIAL if arch in GFX9 or "p8" not in base[-4:]]
+    if kind == "special":  # gfx9 indexes registers by a mode; 8-bit floats differ from gfx12 on
+        missing = ("movrel",) if arch in GFX9 else ("fp8", "bf8")
+        return [(base, "") for base in SPECIAL if not any(part in base for part in missing)]
     others = f"exec_b{32 if arch in GFX9 else 64}"
     return [(base, "") for base in (*SCALAR, *EXEC_LOGIC) if not base.endswith(others)]

@@ -39,6 +39,7 @@ class Wave:
     """Registers of a wave, and the memories that it sees.
 
     ``vcc`` holds 64 bits, also with 32 lanes, where compilers use ``vcc_hi`` as one more SGPR.
+    ``indexing`` is MODE.gpr_idx_en of gfx9.
     """
 
     lanes: int
@@ -48,6 +49,7 @@ class Wave:
     exec: int = 0
     m0: int = 0
     scc: int = 0
+    indexing: bool = False
     lds: bytearray = field(default_factory=bytearray)
     memory: Space = field(default_factory=lambda: Space(bytearray()))
     scratch: list[bytearray] = field(default_factory=list)
@@ -122,6 +124,8 @@ def parse_modifier(text: str) -> tuple[str, object]:
 @cache
 def parse(text: str, arch: str) -> Instruction:
     mnemonic, _, rest = text.partition(" ")
+    if not rest:
+        return Instruction(mnemonic, (), {}, arch)
     *operands, last = re.split(r",\s*(?![^\[(]*[\])])", rest)  # in no bracket
     last, *modifiers = last.split()
     return Instruction(

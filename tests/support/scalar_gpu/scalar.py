@@ -205,6 +205,8 @@ def execute(wave: Wave, ins: Instruction) -> bool:
     """Carry out an instruction that only touches SGPRs, EXEC and SCC; False if it is not one."""
     if ins.base in EXEC_LOGIC:
         return mask_exec(wave, ins)
+    if ins.base.startswith("s_set_gpr_idx_"):
+        return set_index(wave, ins)
     if ins.base not in SCALAR:
         return False
     s = SCALAR[ins.base]
@@ -227,6 +229,20 @@ def execute(wave: Wave, ins: Instruction) -> bool:
         result, wave.scc = result
     width = int(s.dst[1:])
     write_scalar(wave, output, max(32, width), result & (1 << width) - 1)
+    return True
+
+
+def set_index(wave: Wave, ins: Instruction) -> bool:
+    """S_SET_GPR_IDX_ON, OFF, MODE, IDX: the mode, M0[7:0] and M0[15:12] (Vega ISA, SOPC, SOPP)."""
+    what = ins.base.rpartition("_")[2]
+    if what in ("on", "off"):
+        wave.indexing = what == "on"
+    if what in ("on", "idx"):
+        wave.m0 = wave.m0 & ~0xFF | read_scalar(wave, ins.operands[0], 32) & 0xFF
+    if what in ("on", "mode"):
+        named = ins.operands[-1].name
+        bits = [bit for bit, name in enumerate(("SRC0", "SRC1", "SRC2", "DST")) if name in named]
+        wave.m0 = wave.m0 & ~0xF000 | sum(1 << 12 + bit for bit in bits)
     return True
 
 

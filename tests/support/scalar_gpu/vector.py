@@ -452,6 +452,29 @@ def exchange_halves(wave: Wave, ins: Instruction) -> list[Write]:
     return [lambda x=x, b=b: write_lane(wave, output, 32, x, b) for x, b in found.items()]
 
 
+def move_relative(wave: Wave, ins: Instruction) -> list[Write]:
+    """V_MOVRELS, V_MOVRELD, V_MOVRELSD: M0 is added to the number of a register (RDNA2 ISA)."""
+    output, source = ins.operands
+    if ins.base != "v_movreld_b32":
+        source = source._replace(index=source.index + wave.m0)
+    if ins.base != "v_movrels_b32":
+        output = output._replace(index=output.index + wave.m0)
+    found = {x: read_lane(wave, source, 32, x) for x in wave.active()}
+    return [lambda x=x, b=b: write_lane(wave, output, 32, x, b) for x, b in found.items()]
+
+
+def with_index(wave: Wave, ins: Instruction) -> Instruction:
+    """M0[15:12] says to which of src0, src1, src2, dst M0[7:0] is added (Vega ISA, gpr_idx_en)."""
+    chosen = [wave.m0 >> bit & 1 for bit in (15, 12, 13, 14)]
+    operands = [
+        operand._replace(index=operand.index + (wave.m0 & 0xFF))
+        if here and operand.kind == "v"
+        else operand
+        for operand, here in zip(ins.operands, chosen, strict=False)
+    ]
+    return ins._replace(operands=tuple(operands))
+
+
 SPECIAL: dict[str, Callable[[Wave, Instruction], list[Write]]] = {
     "v_pk_mov_b32": move_pair,
     "v_dot4_i32_iu8": dot_of_either_sign,
@@ -466,12 +489,15 @@ SPECIAL: dict[str, Callable[[Wave, Instruction], list[Write]]] = {
     "v_permlane16_b32": permute_row,
     "v_permlanex16_b32": permute_row,
     "v_permlane64_b32": exchange_halves,
+    **{f"v_movrel{x}_b32": move_relative for x in ("s", "d", "sd")},
     **{f"v_{kind}_mix{x}": mixed for kind in ("fma", "mad") for x in ("_f32", "lo_f16", "hi_f16")},
 }
 
 
 def results(wave: Wave, ins: Instruction) -> list[Write]:
     """Writes of a vector instruction."""
+    if wave.indexing:
+        ins = with_index(wave, ins)
     if ins.base in SPECIAL:
         return SPECIAL[ins.base](wave, ins)
     return packed(wave, ins) if ins.base in PACKED else evaluate(wave, ins)

@@ -2,13 +2,18 @@
 
 import random
 
+import numpy as np
 import pytest
-from emulated import emulate, random_wave
+from emulated import emulate, machine_of, random_wave
 from tables import each
 
 from mcage.errors import UserError
+from mcage.tracing.emulation.code_object import CodeObject
+from mcage.tracing.emulation.faults import FaultyMachine
 from mcage.tracing.emulation.machine import M0, TTMP, Operand, parse
+from mcage.tracing.emulation.memory import SCRATCH_BASE
 from mcage.tracing.emulation.timing import waits_for
+from mcage.tracing.emulation.waves import Budget, Instructions, Run
 
 
 def v(number, count=1, text="", **more):
@@ -81,6 +86,83 @@ def test_registers_that_a_wave_does_not_have(text, words):
     with pytest.raises(UserError) as refused:
         emulate([random_wave(rng, "gfx90a")], [text], "gfx90a")
     assert words in str(refused.value)
+
+
+def recorded_run(texts, arch, indexes):
+    """Run waves that have an index in M0, and record them."""
+    waves = [random_wave(random.Random(number), arch, few=False) for number in range(len(indexes))]
+    for wave, index in zip(waves, indexes, strict=True):
+        wave.m0, wave.exec = index, 1
+    m = machine_of(waves, arch)
+    listing = {4 * place: (text, 4) for place, text in enumerate([*texts, "s_endpgm"])}
+    program = Instructions(CodeObject(arch, {}, bytearray(), [], listing), 0, m)
+    everybody, groups = np.ones(len(waves), np.bool_), np.arange(len(waves))
+    run = Run(m, program, groups, everybody, {}, Budget(100))
+    run.finish()
+    ran = run.waves(0, 0 * groups, np.ones(len(waves), np.int64))
+    texts_of = [[program.codes[code >> 1].inst.text for code in wave.codes] for wave in ran]
+    reads = [[program.codes[code >> 1].reads for code in wave.codes] for wave in ran]
+    return texts_of, reads, [wave.register.tolist() for wave in ran]
+
+
+@each(
+    ("arch", "texts", "reads", "writes"),
+    [
+        ("gfx1030", ["v_movrels_b32_e32 v1, v20"], [(22,), (29,), (22,)], [[1], [1], [1]]),
+        ("gfx1100", ["v_movreld_b32_e32 v20, v1"], [(1,), (1,), (1,)], [[22], [29], [22]]),
+        ("gfx1030", ["v_movrelsd_b32_e32 v20, v1"], [(3,), (10,), (3,)], [[22], [29], [22]]),
+        ("gfx90a", ["s_set_gpr_idx_on m0, gpr_idx(SRC1,DST)", "v_add_u32_e32 v20, v4, v1",
+                    "s_set_gpr_idx_off"], [(4, 3), (4, 10), (4, 3)], [[22], [29], [22]]),
+    ],
+)  # fmt: skip
+def test_registers_that_are_chosen_at_run_time_are_recorded(arch, texts, reads, writes):
+    """Of each wave those that it has used, and nothing that it has not executed."""
+    executed, read, written = recorded_run(texts, arch, [2, 9, 2])
+    assert executed == [[*texts, "s_endpgm"]] * 3
+    assert [[of for of in wave if of] for wave in read] == [[of] for of in reads]
+    assert written == writes
+
+
+@each(
+    ("text", "words"),
+    [
+        ("v_movrels_b32_e32 v1, v20", "v1, v20 at 0x8: 48 vector registers of a wave, at 50"),
+        ("v_movreld_b32_e32 v20, v1", "48 vector registers of a wave, at 50"),
+    ],
+)  # fmt: skip
+def test_an_index_beyond_the_registers_of_a_wave(text, words):
+    """It is refused, unless registers may be wrong: v0 is read then, and nothing is written."""
+    wave = random_wave(random.Random(1), "gfx1030")
+    wave.m0, program = 30, ["s_nop 0", text]
+    with pytest.raises(UserError, match=words):
+        emulate([wave], program, "gfx1030")
+    before = machine_of([wave], "gfx1030").vector
+    after = emulate([wave], program, "gfx1030", kind=FaultyMachine).vector
+    expected = before.copy()
+    if "rels" in text:
+        on = [bool(wave.exec >> lane & 1) for lane in range(32)]
+        expected[1, 0, on] = before[0, 0, on]
+    assert np.array_equal(after, expected)
+
+
+@each("text", ["v_mac_f32_e32 v1, v2, v3", "v_readlane_b32 s0, v1, 3", "v_swap_b32 v1, v2",
+               "v_mov_b32_dpp v1, v2 row_shl:1"])  # fmt: skip
+def test_instructions_that_take_no_index_of_registers(text):
+    program = ["s_set_gpr_idx_on 1, gpr_idx(SRC0)", text]
+    with pytest.raises(UserError, match=r"at 0x8 is not supported.*with an index of registers"):
+        emulate([random_wave(random.Random(1), "gfx90a")], program, "gfx90a")
+
+
+@each("text", ["buffer_load_dword v0, v1, s[0:3], 0 offen offset:4",
+               "buffer_load_dword v0, v1, s[0:3], s4 offen offset:4"])  # fmt: skip
+def test_private_memory_below_an_index_of_zero(text):
+    """Compilers address an element behind an index, such as the one of -1."""
+    wave = random_wave(random.Random(1), "gfx90a")
+    wave.exec, wave.scratch = 1, [bytearray(range(16)) for _ in range(64)]
+    wave.s[:5] = SCRATCH_BASE & 0xFFFFFFFF, SCRATCH_BASE >> 32, 0xFFFFFFFF, 0, 8 * 64
+    wave.v[1][0] = 2**32 - 4
+    loaded = emulate([wave], [text], "gfx90a").vector[0, 0, 0]
+    assert loaded.tobytes() == (bytes(range(8, 12)) if "s4" in text else bytes(range(4)))
 
 
 MANY = 1 << 30

@@ -23,7 +23,7 @@ TEXTS = {
     "end": ("s_endpgm", waves.LAST),
 }
 CODES = [
-    Reached(number, parse(text)[0], 0, kind=kind)
+    Reached(number, parse(text)[0], 0, 0, kind=kind)
     for number, (text, kind) in enumerate(TEXTS.values())
 ]
 NUMBER = {name: 2 * number for number, name in enumerate(TEXTS)}
