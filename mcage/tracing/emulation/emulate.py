@@ -19,9 +19,10 @@ from mcage.tracing.emulation.compilers import bytes_by_value, described, fitting
 from mcage.tracing.emulation.machine import EXEC, PRIVATE_BASE, SHARED_BASE, TTMP, Machine
 from mcage.tracing.emulation.memory import SCRATCH_BASE, Memory, address_of_runtime
 from mcage.tracing.emulation.program import Program
-from mcage.tracing.emulation.timing import time_waves
+from mcage.tracing.emulation.timing import accesses_in_order, time_waves
 from mcage.tracing.emulation.waves import Budget, Instructions, Reached, Run, Say, Wave
-from mcage.tracing.importing.recording import Origin, Place, Recording, lanes_of
+from mcage.tracing.importing.contents import Contents
+from mcage.tracing.importing.recording import Origin, Place, Recording, WindowLog
 
 GEOMETRIES = {
     **{"gfx900": "gcn", "gfx906": "gcn", "gfx90a": "cdna2", "gfx942": "cdna3"},
@@ -115,9 +116,6 @@ def geometry_of(arch: str) -> SliceGeometry:
         )
     return preset(GEOMETRIES[arch])
 
-
-_RELEASED, _OPENED = -1, -2
-"""In place of a register: its window is released, or opened."""
 
 _MODES = (
     (12, 4, 0, "to round otherwise than to the nearest number"),
@@ -352,7 +350,7 @@ class Emulation:
         """
         launch = self.launch
         groups, together = self.groups, self.groups_together
-        contents: dict[bytes, int] = {}
+        contents = Contents(self.kernel.lanes)
         budget = Budget(launch.program.most_instructions, say)
         program: Instructions | None = None
         ran: list[Wave] = []
@@ -476,97 +474,63 @@ class Emulation:
     # Recording.
 
     def _recorded(
-        self, ran: list[Wave], codes: list[Reached], contents: dict[bytes, int], budget: Budget
+        self, ran: list[Wave], codes: list[Reached], contents: Contents, budget: Budget
     ) -> Emulated:
         lds = -(-self.lds_bytes // _LDS_GRAIN) * _LDS_GRAIN
         room = _LDS_BYTES // lds if lds else len(ran) + 1
-        latency = self.launch.program.latency
-        time_waves(ran, codes, self.generation, latency, _UNITS, self.windows, room)
-        waves = ran[::_UNITS]  # those of SIMD unit 0
-        recording = self._recording(waves, codes, list(contents))
+        clock = self.generation, self.launch.program.latency
+        of_unit = slice(None, None, _UNITS)  # SIMD unit 0
+        time_waves(ran, codes, clock, _UNITS, self.windows, room, of_unit)
         outputs = {
             name: self.memory.content(self.buffers[name], value)
             for name, value in self.launch.arguments.items()
             if name in self.buffers
         }
-        numbers = np.concatenate([wave.codes for wave in ran]) >> 1
-        counts = np.bincount(numbers, minlength=len(codes)).tolist()
+        counts = np.zeros(len(codes), np.int64)
+        for wave in ran:
+            counts += np.bincount(wave.codes >> 1, minlength=len(codes))
         approximate: Counter[str] = Counter()
-        for code, count in zip(codes, counts, strict=True):
+        for code, count in zip(codes, counts.tolist(), strict=True):
             if code.approximate:
                 approximate[code.inst.name] += count
-        shares = {name: count / len(numbers) for name, count in approximate.items()}
-        executed = budget.most - budget.left
-        waves.sort(key=lambda wave: wave.begin)  # as `_recording` opens their windows
-        return Emulated(recording, outputs, executed, shares, waves)
+        shares = {name: count / int(counts.sum()) for name, count in approximate.items()}
+        waves = sorted(ran[of_unit], key=lambda wave: wave.begin)
+        ran.clear()
+        recording = self._recording(waves, codes, contents, budget)
+        return Emulated(recording, outputs, budget.most - budget.left, shares, waves)
 
-    def _recording(self, waves: list[Wave], codes: list[Reached], rows: list[bytes]) -> Recording:
-        """Record the accesses of SIMD unit 0, in the order of time."""
-        recording, lanes = Recording(), self.kernel.lanes
-        recording.has_lanes(lanes)
+    def _recording(
+        self, waves: list[Wave], codes: list[Reached], contents: Contents, budget: Budget
+    ) -> Recording:
+        """Record the accesses of waves, whose windows open in this order, in the order of time."""
+        recording, still_open = Recording(), dict[WindowLog, int]()
+        preloads = [contents.numbers(items) for items in self._first_vectors]
+        recording.has_lanes(self.kernel.lanes, contents)
         recording.geometry = self.geometry
-        nothing = np.int32(-1), np.uint64(0)  # content and lanes of what is no write
-        accesses: list[list[Array]] = []
-        for number, wave in enumerate(waves):
-            steps = np.flatnonzero(wave.codes & 1 == 0)
-            reads = [codes[code >> 1].reads for code in wave.codes[steps].tolist()]
-            of_step = np.repeat(steps, [len(read) for read in reads])
-            registers = np.array([register for read in reads for register in read], np.int32)
-            happened: list[tuple[Any, Any, Any, Any]] = [
-                (wave.issued[of_step], registers, *nothing)
-            ]
-            if wave.step is not None:
-                on = wave.mask != 0
-                written = wave.register[on], wave.content[on], wave.mask[on]
-                happened.append((wave.ready[wave.step[on]], *written))
-            happened.append((wave.end, _RELEASED, *nothing))
-            happened.append((wave.begin, _OPENED, *nothing))
-            accesses += [
-                [np.atleast_1d(column) for column in np.broadcast_arrays(when, number, *columns)]
-                for when, *columns in happened
-            ]
-        time, wave_of, register, content, mask = map(np.concatenate, zip(*accesses, strict=True))
-        # Inside a cycle: allocations, writes, reads, releases.
-        rank = np.where(
-            register == _OPENED, 0, np.where(content >= 0, 1, np.where(register >= 0, 2, 3))
-        )
-        order = np.lexsort((rank, time))
-        windows: dict[int, Any] = {}
-        packed: dict[tuple[int, int], bytes] = {}
-        full = (1 << lanes) - 1
-        for row in order.tolist():
-            number, reg = int(wave_of[row]), int(register[row])
-            when = int(time[row])
-            wave = waves[number]
-            if reg == _OPENED:
-                origin = Origin(
-                    self.kernel.name, 0, wave.work_group, wave.work_group * 64 + wave.number
-                )
-                opened = recording.open_window(
-                    when,
-                    self.window,
-                    origin,
-                    Place(0, 0),
-                    wave.slot * self.window,
-                    lanes=wave.lanes.bit_count(),
-                )
-                windows[number] = opened
-                for first, items in enumerate(self._first_vectors):
-                    bits = lanes_of(items[wave.number].tobytes(), wave.lanes)
-                    recording.preload(opened, first, wave.lanes, bits)
-            elif reg == _RELEASED:
-                recording.close_window(windows.pop(number), when)
-            elif content[row] >= 0:
-                which, of_lanes = int(content[row]), int(mask[row])
-                key = which, of_lanes
-                values = rows[which] if of_lanes == full else packed.get(key)
-                if values is None:
-                    values = packed[key] = lanes_of(rows[which], of_lanes)
-                recording.write(windows[number], when, reg, of_lanes, values)
-            else:
-                recording.read(windows[number], when, reg)
+        last = max(wave.end for wave in waves)
+        for until, events in accesses_in_order(waves, codes, preloads):
+            for wave in waves[len(recording.windows) :]:
+                if wave.begin >= until:
+                    break
+                still_open[self._open(recording, wave)] = wave.end
+            recording.record(events)
+            for window in [window for window, end in still_open.items() if end < until]:
+                recording.close_window(window, still_open.pop(window))
+            budget.say(f"recorded {min(until, last):,} of {last:,} cycles")
         recording.finish()
         return recording
+
+    def _open(self, recording: Recording, wave: Wave) -> WindowLog:
+        """Open the window of a wave."""
+        number = wave.work_group * 64 + wave.number
+        return recording.open_window(
+            wave.begin,
+            self.window,
+            Origin(self.kernel.name, 0, wave.work_group, number),
+            Place(0, 0),
+            wave.slot * self.window,
+            lanes=wave.lanes.bit_count(),
+        )
 
 
 def _two_words(address: int) -> tuple[int, int]:

@@ -29,6 +29,7 @@ from mcage.tracing.emulation.emulate import Emulation
 from mcage.tracing.emulation.machine import Machine
 from mcage.tracing.emulation.memory import ALIGNMENT
 from mcage.tracing.emulation.waves import Budget, Instructions, NotThereError, Reached, Run
+from mcage.tracing.importing.contents import Contents
 
 LIMIT_FACTOR = 3
 """Instructions of a wave, relative to those that it executes without faults, that end a run."""
@@ -339,7 +340,9 @@ class FaultyRun(Run):
         registers: FaultyRegisters | None = None,
     ) -> None:
         nothing = np.zeros(machine.waves, np.bool_)
-        super().__init__(machine, program, group_of_wave, nothing, {}, Budget(0))
+        super().__init__(
+            machine, program, group_of_wave, nothing, Contents(machine.lanes), Budget(0)
+        )
         self._limit = limit
         self._flips = {  # the next one is the last
             wave: sorted(of_wave, key=lambda flip: -flip.step) for wave, of_wave in flips.items()

@@ -32,6 +32,7 @@ from mcage.tracing.emulation.machine import (
 from mcage.tracing.emulation.memory import build_memory
 from mcage.tracing.emulation.scalar import NOTHING, branch_condition, build_scalar
 from mcage.tracing.emulation.vector import build_dual, build_vector
+from mcage.tracing.importing.contents import Contents
 
 PLAIN, BRANCH, JUMP, BARRIER, END, INDEXED = range(6)
 """Effect of an instruction on the control flow of a wave; `INDEXED` leads to the places where the
@@ -339,10 +340,15 @@ class Budget:
                 f"more than {self.most:,} wave instructions; ask for a smaller grid, or "
                 "allow more: --most-instructions"
             )
+        if self._say:
+            used = self.most - self.left
+            self.say(f"emulated {used:,} wave instructions, of at most {self.most:,}")
+
+    def say(self, line: str) -> None:
+        """Say how far the run is, unless something has just been said."""
         if self._say and time.monotonic() - self._last_line >= _SECONDS_BETWEEN_LINES:
             self._last_line = time.monotonic()
-            used = self.most - self.left
-            self._say(f"emulated {used:,} wave instructions, of at most {self.most:,}")
+            self._say(line)
 
 
 class Run:
@@ -358,8 +364,8 @@ class Run:
         Work-group of each wave, from 0.
     recorded : bool[waves]
         Whose writes are kept.
-    contents : dict of bytes to int
-        Takes what they write: distinct contents of registers, numbered.
+    contents : Contents
+        Takes what they write.
     budget : Budget
         Is used up.
     """
@@ -370,7 +376,7 @@ class Run:
         program: Instructions,
         group_of_wave: Array,
         recorded: Array,
-        contents: dict[bytes, int],
+        contents: Contents,
         budget: Budget,
     ) -> None:
         self.machine, self.program = machine, program
@@ -381,7 +387,7 @@ class Run:
         self.steps = np.zeros(machine.waves, np.int64)
         self.last_turn = np.zeros(machine.waves, np.int64)
         self.trail: list[tuple[int, Any]] = []
-        self.writes: list[tuple[Array, Array, int, list[int], Array]] = []
+        self.writes: list[tuple[Array, Array, int, Array, Array]] = []
         self._trails: list[tuple[Array, ...]] = []
         self._written: list[tuple[Array, ...]] = []
         self._kept: Array = np.zeros(0, np.int64)
@@ -514,9 +520,7 @@ class Run:
         if not len(kept):
             return
         masks = np.packbits(lanes[self._kept_places], axis=1, bitorder="little")
-        rows = self.machine.vector[register, kept]
-        contents = self.contents
-        written = [contents.setdefault(row.tobytes(), len(contents)) for row in rows]
+        written = self.contents.numbers(self.machine.vector[register, kept])
         self.writes.append((kept, self.steps[kept] - 1, register, written, masks))
 
     def _pause(self, code: Reached, numbers: Array) -> None:
@@ -559,14 +563,13 @@ class Run:
         kept, steps, registers, contents, packed = zip(*self.writes, strict=True)
         wave, step = np.concatenate(kept).astype(np.int32), np.concatenate(steps)
         register = np.repeat(np.array(registers, np.int32), [len(waves) for waves in kept])
-        content = np.concatenate([np.array(numbers, np.int32) for numbers in contents])
+        content = np.concatenate(contents)
         lanes = np.concatenate(packed)
         mask = np.zeros((len(wave), 8), np.uint8)
         mask[:, : lanes.shape[1]] = lanes
         self._written.append((wave, step, register, content, mask.view("<u8")[:, 0]))
         self.writes.clear()
-        size = len(self.contents) * 4 * self.machine.lanes
-        if size > MOST_BYTES:
+        if self.contents.nbytes > MOST_BYTES:
             raise UserError(
                 f"the recorded waves write more than {MOST_BYTES // MIB} MiB of different "
                 "contents; ask for a smaller grid, or for more compute units: --compute-units"

@@ -241,7 +241,7 @@ class _Log(Reader):
         if group.write:
             self.recording.write(window, group.time, register, lanes, values)
             return
-        known = register in window.contents
+        known = bool(window.known >> register & 1)
         self.recording.read(window, group.time, register, lanes, values)
         if not known:
             self.recording.preload(window, register, lanes, values)

@@ -384,7 +384,7 @@ class _IsaText(Reader):
                 self.open[wavefront] = window, group.first_item + LANES * number
 
     def close(self, window: WindowLog, time: int) -> None:
-        window.facts["registers_seen"] = max(window.contents, default=-1) + 1
+        window.facts["registers_seen"] = window.known.bit_length()
         self.recording.close_window(window, time)
         window.facts |= {"begin_cycle": window.begin, "end_cycle": window.end}
 

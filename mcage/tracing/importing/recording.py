@@ -3,7 +3,7 @@
 import json
 import struct
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -17,6 +17,7 @@ from mcage.files.inputs import MIB
 from mcage.geometry import SliceGeometry, usual_slice
 from mcage.traces.model import MOST_REGISTERS, READ, WRITE
 from mcage.traces.storage import MOST_BYTES
+from mcage.tracing.importing.contents import NOTHING, Contents, first_uses
 from mcage.tracing.importing.sources import Enough, ImportOptions, Source
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     Values = Buffer | npt.NDArray[Any]
 
 _packed_event = struct.Struct("<qIBHQi").pack
-_EVENT = np.dtype(
+EVENT = np.dtype(
     [
         *(("time", "<i8"), ("window", "<u4"), ("kind", "u1")),
         *(("reg", "<u2"), ("exec_mask", "<u8"), ("value", "<i4")),
@@ -38,6 +39,8 @@ known."""
 _NEVER, _NOT_YET = -(1 << 62), 1 << 62
 _BYTES_OF_WINDOW = 2048
 _WINDOWS_BETWEEN_CHECKS = 1024
+_BLOCK = 4096 * EVENT.itemsize
+_ROWS_AT_ONCE = 1 << 18
 
 MOST_WINDOWS = 1 << 18
 """Windows of an import, each of which takes two kilobytes of memory."""
@@ -109,6 +112,8 @@ class WindowLog:
         What `--json` says of this window besides what the recording counts.
     counted : dict of str to int
         Writes and reads, when all has been read.
+    known : int
+        Bit r is set if something is known of what register r holds.
     """
 
     number: int
@@ -122,8 +127,8 @@ class WindowLog:
     facts: dict[str, Any]
     last: int
     end: int = _NOT_YET
-    contents: dict[int, bytes] = field(default_factory=dict)
     counted: dict[str, int] = field(default_factory=dict)
+    known: int = 0
 
 
 @dataclass
@@ -153,8 +158,53 @@ class Gaps:
 # Accesses, event by event.
 
 
+class _Registers:
+    """Numbers of what the registers of open windows hold.
+
+    Attributes
+    ----------
+    state : int32[places]
+        Number of each register's content, or `NOTHING`.
+    first_of : int64[windows]
+        Place of the first register of each window.
+    """
+
+    def __init__(self) -> None:
+        self.state = np.full(MOST_REGISTERS, NOTHING, np.int32)
+        self._first_of, self._size_of, self._used = array("q"), array("H"), 0
+        self._free: dict[int, list[int]] = {}
+        self._closed: list[int] = []
+
+    @property
+    def first_of(self) -> npt.NDArray[np.int64]:
+        return np.frombuffer(self._first_of, np.int64)
+
+    def open(self, size: int) -> None:
+        """Find a place for the next window of so many registers, which hold nothing."""
+        if free := self._free.get(size):
+            first = free.pop()
+        else:
+            first, self._used = self._used, self._used + size
+            if self._used > len(self.state):
+                more = np.full(max(len(self.state), size), NOTHING, np.int32)
+                self.state = np.concatenate([self.state, more])
+        self.state[first : first + size] = NOTHING
+        self._first_of.append(first)
+        self._size_of.append(size)
+
+    def close(self, window: int) -> None:
+        """Give up a window once the accesses that wait have been followed."""
+        self._closed.append(window)
+
+    def free_closed(self) -> None:
+        """Let later windows have the places of those that are closed."""
+        for window in self._closed:
+            self._free.setdefault(self._size_of[window], []).append(self._first_of[window])
+        self._closed.clear()
+
+
 class Recording:
-    """Takes what an importer reads, event by event, and keeps it in 27 bytes and its contents.
+    """Takes accesses, one by one or in blocks, and keeps each in 27 bytes beside its contents.
 
     Times are integers of any unit and origin, such as ticks; `period` of them are a cycle. An event
     earlier than what its window has seen already is counted and taken to happen at that moment.
@@ -186,15 +236,13 @@ class Recording:
         Versions of tools, drivers and devices that the file names.
     skipped : dict of str to list
         Reasons why records were left out: their number, the first file and line.
-    gaps : Gaps
-        Whether reads see the last write.
     """
 
     def __init__(
         self, most_windows: int | None = None, slices: frozenset[str] = frozenset()
     ) -> None:
         self.most_windows, self.slices = most_windows, slices
-        self.lanes = self._every_lane = 0
+        self.lanes = 0
         self.geometry: SliceGeometry | None = None
         self.period = 1
         self.granularity = 1
@@ -204,18 +252,30 @@ class Recording:
         self.approximate: dict[str, str] = {}
         self.tools: dict[str, str] = {}
         self.skipped: dict[str, list[Any]] = {}
-        self.gaps = Gaps()
         self.last = _NEVER
         self._windows_open = 0
         self._events = bytearray()
         self._next_check = MIB
-        self._rows: dict[bytes, int] = {}
+        self._contents = Contents(0)
+        self._block, self._shown = bytearray(), bytearray()  # accesses that wait, and their numbers
+        self._registers = _Registers()
+        self._counted = np.zeros(3, np.int64)
 
-    def has_lanes(self, lanes: int) -> None:
-        """Say how many lanes a register has, before the first window."""
+    def has_lanes(self, lanes: int, contents: Contents | None = None) -> None:
+        """Say how many lanes a register has, before the first window.
+
+        Parameters
+        ----------
+        lanes : int
+            32 or 64.
+        contents : Contents, optional
+            What registers may hold, numbered in any order; the recording takes it over.
+        """
         if lanes not in (32, 64) or self.lanes not in (0, lanes):
             raise ValueError(f"{lanes} lanes after {self.lanes}")
-        self.lanes, self._every_lane = lanes, (1 << lanes) - 1
+        if not self.lanes:
+            self._contents = contents or Contents(lanes)
+        self.lanes = lanes
 
     @property
     def slice(self) -> SliceGeometry:
@@ -295,6 +355,7 @@ class Recording:
                     "--slice"
                 )
             self.windows.append(window)
+            self._registers.open(size or MOST_REGISTERS)
             self._windows_open += 1
             if not len(self.windows) % _WINDOWS_BETWEEN_CHECKS:
                 self._require_size()
@@ -329,12 +390,12 @@ class Recording:
         """
         when = self._admit(window, time, register) if lanes else None
         if when is not None:
-            self._store(window, when, WRITE if exact else INEXACT, register, lanes, values)
+            self._put(window, when, WRITE if exact else INEXACT, register, lanes, values)
 
     def preload(self, window: WindowLog, register: int, lanes: int, values: "Values") -> None:
         """Record what a register holds when its window is opened; not counted as a write."""
         if lanes and self._admit(window, window.last, register) is not None:
-            self._store(window, window.begin, PRELOAD, register, lanes, values)
+            self._put(window, window.begin, PRELOAD, register, lanes, values)
 
     def read(
         self,
@@ -343,8 +404,8 @@ class Recording:
         register: int,
         lanes: int = 0,
         values: "Values" = b"",
-    ) -> bool:
-        """Record a read, and compare what the file shows of it with the last write.
+    ) -> None:
+        """Record a read; what the file shows of it is compared with the last write.
 
         Parameters
         ----------
@@ -354,25 +415,28 @@ class Recording:
             Lanes whose contents the file shows.
         values : buffer
             These contents, as in `write`.
-
-        Returns
-        -------
-        bool
-            Whether the register holds these contents in these lanes.
         """
         when = self._admit(window, time, register)
-        if when is None:
-            return True
-        self._keep(_packed_event(when, window.number, READ, register, 0, -1))
-        self.gaps.reads += 1
-        content = window.contents.get(register)
-        if content is None:
-            self.gaps.before_any_write += 1
-            return not lanes
-        if lanes and lanes_of(content, lanes) != bytes(values):
-            self.gaps.other_contents += 1
-            return False
-        return True
+        if when is not None:
+            self._put(window, when, READ, register, lanes, values)
+
+    def record(self, events: npt.NDArray[Any]) -> None:
+        """Record accesses of open windows, which have the registers and happen in this order.
+
+        Parameters
+        ----------
+        events : array of `EVENT`
+            ``value`` is the number of what a write leaves in its lanes, among the contents that
+            `has_lanes` was handed.
+        """
+        self._follow()
+        self._take(events, None)
+        window, first = np.unique(events["window"][::-1], return_index=True)
+        latest = events["time"][::-1][first].tolist()
+        for number, time in zip(window.tolist(), latest, strict=True):
+            log = self.windows[number]
+            log.last = max(log.last, time)
+            self.last = max(self.last, time)
 
     def close_window(self, window: WindowLog, time: int) -> None:
         """Release a window; one that is never closed is released when the last event happens."""
@@ -380,8 +444,8 @@ class Recording:
             return
         self.last = max(self.last, time)
         window.end = max(time, window.last)
-        window.contents.clear()
         if window.number >= 0:
+            self._registers.close(window.number)
             self._windows_open -= 1
 
     def skip(
@@ -404,35 +468,51 @@ class Recording:
 
     def finish(self) -> None:
         """Count what windows have, and give them sizes, ends and times in cycles."""
-        events, windows = self.columns(), len(self.windows)
-        kind, lanes = events["kind"], np.bitwise_count(events["exec_mask"])
-        existing = np.array([window.lanes for window in self.windows], np.int64)
-        writes = (kind == WRITE) | (kind == INEXACT)
-        counted = {
-            "writes": writes,
-            "exact_writes": kind == WRITE,
-            "lane_writes": writes * lanes,
-            "partial_writes": writes & (lanes < existing[events["window"]]),
-            "reads": kind == READ,
-        }
-        numbers = [np.bincount(events["window"], each, windows) for each in counted.values()]
+        self._follow()
+        counted = self._count()
         origin = min((window.begin for window in self.windows), default=0)
-        rows = np.array(numbers, np.int64).T.tolist()
-        for window, row, registers in zip(self.windows, rows, self.registers_used(), strict=True):
-            window.counted = dict(zip(counted, row, strict=True))
+        for number, (window, used) in enumerate(
+            zip(self.windows, self.registers_used(), strict=True)
+        ):
+            window.counted = {name: int(counts[number]) for name, counts in counted.items()}
             if not window.size:
-                size = -(-max(registers, 1) // self.granularity) * self.granularity
+                size = -(-max(used, 1) // self.granularity) * self.granularity
                 window.size = min(size, MOST_REGISTERS)
             end = max(self.last, window.last) if window.end == _NOT_YET else window.end
             window.begin, window.last, window.end = (
                 (time - origin) // self.period for time in (window.begin, window.last, end)
             )
-        events["time"][:] = (events["time"] - origin) // self.period
+        new_of = np.full(self._contents.count, -1, np.int32)
+        order, count = np.empty_like(new_of), 0
+        for events in self._parts():
+            events["time"] = (events["time"] - origin) // self.period
+            numbers = np.ascontiguousarray(events["value"])
+            count = first_uses(numbers, new_of, order, count)
+            events["value"] = numbers
+        self._contents.keep(order[:count])
+
+    def _count(self) -> dict[str, npt.NDArray[np.int64]]:
+        """Accesses of each window."""
+        windows = len(self.windows)
+        existing = np.array([window.lanes for window in self.windows], np.int64)
+        names = ("writes", "exact_writes", "lane_writes", "partial_writes", "reads")
+        totals = {name: np.zeros(windows, np.int64) for name in names}
+        for events in self._parts():
+            kind, window = events["kind"], events["window"]
+            lanes = np.bitwise_count(events["exec_mask"])
+            writes = (kind == WRITE) | (kind == INEXACT)
+            partial = writes & (lanes < existing[window])
+            each = (writes, kind == WRITE, writes * lanes, partial, kind == READ)
+            for name, weights in zip(names, each, strict=True):
+                totals[name] += np.bincount(window, weights, windows).astype(np.int64)
+        return totals
 
     def registers_used(self) -> list[int]:
         """One above the highest register that each window uses, so far."""
-        events, used = self.columns(), np.zeros(len(self.windows), np.int64)
-        np.maximum.at(used, events["window"], events["reg"].astype(np.int64) + 1)
+        self._follow()
+        used = np.zeros(len(self.windows), np.int64)
+        for events in self._parts():
+            np.maximum.at(used, events["window"], events["reg"].astype(np.int64) + 1)
         return used.tolist()
 
     def columns(self) -> dict[str, npt.NDArray[Any]]:
@@ -441,12 +521,23 @@ class Recording:
         ``time`` int64, ``window`` uint32, ``kind`` uint8, ``reg`` uint16, ``exec_mask`` uint64 and
         ``value`` int32, the row of `values`.
         """
-        events = np.frombuffer(self._events, _EVENT)
-        return {name: events[name] for name in _EVENT.names or ()}
+        events = np.frombuffer(self._events, EVENT)
+        return {name: events[name] for name in EVENT.names or ()}
+
+    def _parts(self) -> Iterator[npt.NDArray[Any]]:
+        events = np.frombuffer(self._events, EVENT)
+        for first in range(0, len(events), _ROWS_AT_ONCE):
+            yield events[first : first + _ROWS_AT_ONCE]
 
     def values(self) -> npt.NDArray[np.uint32]:
-        """Distinct contents of registers, uint32[rows, lanes]."""
-        return np.frombuffer(b"".join(self._rows), "<u4").reshape(-1, self.lanes)
+        """Distinct contents of registers, uint32[rows, lanes], in the order of their first use."""
+        return self._contents.rows
+
+    @property
+    def gaps(self) -> Gaps:
+        """Whether reads see the last write."""
+        self._follow()
+        return Gaps(*self._counted.tolist())
 
     def _admit(self, window: WindowLog, time: int, register: int) -> int | None:
         """When an access happens; None if it is not kept."""
@@ -464,26 +555,54 @@ class Recording:
         window.last = max(time, window.last)
         return window.last
 
-    def _store(
+    def _put(
         self, window: WindowLog, time: int, kind: int, register: int, lanes: int, values: "Values"
     ) -> None:
-        whole = bytes(values)
-        if lanes != self._every_lane or len(whole) != 4 * self.lanes:
-            if len(whole) != 4 * lanes.bit_count() or lanes >> self.lanes:
-                raise ValueError(f"{len(whole)} bytes for the lanes {lanes:#x}")
-            before = window.contents.get(register) or bytes(4 * self.lanes)
-            whole = _overwritten(before, lanes, whole)
-        window.contents[register] = whole
-        row = self._rows.setdefault(whole, len(self._rows))
-        self._keep(_packed_event(time, window.number, kind, register, lanes, row))
+        """Have an access wait for those that follow it."""
+        shown = bytes(values)
+        if len(shown) != 4 * lanes.bit_count() or lanes >> self.lanes:
+            raise ValueError(f"{len(shown)} bytes for the lanes {lanes:#x}")
+        if kind != READ:
+            window.known |= 1 << register
+        self._block += _packed_event(time, window.number, kind, register, lanes, -1)
+        self._shown += shown
+        if len(self._block) >= _BLOCK:
+            self._follow()
 
-    def _keep(self, event: bytes) -> None:
-        self._events += event
+    def _follow(self) -> None:
+        """Take the accesses that wait."""
+        if not self._block:
+            return
+        events = np.frombuffer(self._block, EVENT)
+        masks = events["exec_mask"]
+        shows = np.flatnonzero(masks)
+        on = np.unpackbits(
+            np.ascontiguousarray(masks[shows]).view(np.uint8).reshape(-1, 8),
+            axis=1,
+            count=self.lanes,
+            bitorder="little",
+        ).view(np.bool_)
+        shown = np.zeros((len(shows), self.lanes), np.uint32)
+        shown[on] = np.frombuffer(self._shown, "<u4")
+        events["value"][shows] = np.arange(len(shows))
+        self._block, self._shown = bytearray(), bytearray()
+        self._take(events, shown)
+
+    def _take(self, events: npt.NDArray[Any], shown: npt.NDArray[np.uint32] | None) -> None:
+        """Find out what registers hold after accesses, and keep these; see `Contents.follow`."""
+        place = self._registers.first_of[events["window"]] + events["reg"]
+        columns = (np.ascontiguousarray(events[name]) for name in ("kind", "exec_mask", "value"))
+        events["value"] = self._contents.follow(
+            (place, *columns), shown, self._registers.state, self._counted
+        )
+        events["exec_mask"][events["kind"] == READ] = 0
+        self._events += events.tobytes()
+        self._registers.free_closed()
         if len(self._events) >= self._next_check:
             self._require_size()
 
     def _require_size(self) -> None:
-        size = len(self._events) + len(self._rows) * 4 * self.lanes
+        size = len(self._events) + self._contents.nbytes
         size += len(self.windows) * _BYTES_OF_WINDOW
         self._next_check = len(self._events) + MIB
         if size > MOST_BYTES:
@@ -506,22 +625,6 @@ def contents_of(row: object, lanes: int) -> bytes | None:
         if isinstance(row, list) and len(row) == lanes:
             return array("I", row).tobytes()
     return None
-
-
-def _overwritten(content: bytes, lanes: int, packed: bytes) -> bytes:
-    """Content of a register after a write of some lanes."""
-    first, end = _span(lanes)
-    if len(packed) == end - first:
-        return content[:first] + packed + content[end:]
-    whole = bytearray(content)
-    np.frombuffer(whole, "<u4")[_numbers(lanes)] = np.frombuffer(packed, "<u4")
-    return bytes(whole)
-
-
-@lru_cache(4096)
-def _span(lanes: int) -> tuple[int, int]:
-    """Bytes from the first lane of a mask to the end of the last."""
-    return 4 * ((lanes & -lanes).bit_length() - 1), 4 * lanes.bit_length()
 
 
 @lru_cache(4096)

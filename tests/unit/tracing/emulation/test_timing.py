@@ -36,7 +36,7 @@ def timed(*programs, units=1, windows=4, groups_at_once=9, group_of=None, genera
         Wave(group, 0, np.array([NUMBER[name] for name in [*program, "end"]], np.int32), 1)
         for group, program in zip(group_of, programs, strict=True)
     ]
-    time_waves(found, CODES, generation, 1.0, units, windows, groups_at_once)
+    time_waves(found, CODES, (generation, 1.0), units, windows, groups_at_once)
     columns = {
         name: np.array([getattr(wave, name) for wave in found]) for name in ("begin", "end", "slot")
     }
