@@ -19,6 +19,7 @@ from mcage.studies.inject.kernel import InjectedKernel
 from mcage.tracing.emulation.emulate import Emulation
 from mcage.tracing.emulation.faults import End, Flip, RunFaults
 from mcage.tracing.emulation.waves import Budget, Instructions, Run
+from mcage.tracing.importing.contents import Contents
 
 KERNELS = Path(__file__).parents[1] / "modern_kernels"
 
@@ -87,7 +88,9 @@ def ace_by_step(kernel: InjectedKernel) -> float:
         program = program or Instructions(emulation.code, emulation.image, machine)
         here = np.repeat(np.arange(len(groups)), each)
         nobody = np.zeros(machine.waves, np.bool_)
-        run = _Accesses(machine, program, here, nobody, {}, Budget(10**9, 10**9))
+        run = _Accesses(
+            machine, program, here, nobody, Contents(machine.lanes), Budget(10**9, 10**9)
+        )
         run.finish()
         for wave in range(machine.waves):
             if (int(groups[here[wave]]), wave % each) not in wanted:

@@ -19,6 +19,7 @@ from mcage.tracing.emulation import memory as emulated_memory
 from mcage.tracing.emulation.code_object import CodeObject
 from mcage.tracing.emulation.machine import Machine
 from mcage.tracing.emulation.waves import Budget, Instructions, Run
+from mcage.tracing.importing.contents import Contents
 
 GENERATIONS = {"gfx90a": 9, "gfx1030": 10, "gfx1100": 11}
 REGISTERS = 64
@@ -121,7 +122,9 @@ def emulate(waves, texts, arch, memory=None, kind=Machine):
     code = CodeObject(arch, {}, bytearray(), [], listing)
     nobody = np.zeros(len(waves), np.bool_)
     budget = Budget(100_000)
-    Run(m, Instructions(code, 0, m), np.arange(len(waves)), nobody, {}, budget).finish()
+    Run(
+        m, Instructions(code, 0, m), np.arange(len(waves)), nobody, Contents(m.lanes), budget
+    ).finish()
     return m
 
 

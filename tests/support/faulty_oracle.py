@@ -16,6 +16,7 @@ from mcage.tracing.emulation.machine import Machine
 from mcage.tracing.emulation.memory import ALIGNMENT
 from mcage.tracing.emulation.record import ready_kernel
 from mcage.tracing.emulation.waves import Budget, Instructions, Run
+from mcage.tracing.importing.contents import Contents
 
 BLEND = """__kernel void blend(__global const int *index, __global const float *x,
                      __global float *y, int n) {
@@ -148,7 +149,7 @@ def memory_after(emulation: Emulation, flips=None, stuck=None, on_read=False, mo
         program = program or Instructions(emulation.code, emulation.image, m)
         here = np.repeat(np.arange(len(groups)), each)
         nobody = np.zeros(m.waves, np.bool_)
-        run = _Run(m, program, here, nobody, {}, Budget(most))
+        run = _Run(m, program, here, nobody, Contents(m.lanes), Budget(most))
         run.set_flips(flips or {})
         try:
             run.finish()

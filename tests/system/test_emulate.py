@@ -641,10 +641,12 @@ def test_a_long_run_says_how_far_it_is(command, monkeypatch):
     monkeypatch.setattr(waves, "_SECONDS_BETWEEN_LINES", 0.0)
     code, _, said = command(*of_sample())
     assert code == 0
-    told = [int(line.split()[1].replace(",", "")) for line in said.splitlines()]
+    *emulated, recorded = said.splitlines()
+    told = [int(line.split()[1].replace(",", "")) for line in emulated]
     assert told == sorted(told)
     assert len(told) > 3
-    assert said.endswith(" wave instructions, of at most 20,000,000\n")
+    assert emulated[-1].endswith(" wave instructions, of at most 20,000,000")
+    assert re.fullmatch(r"recorded ([\d,]+) of \1 cycles", recorded)
 
 
 @needs_objdump

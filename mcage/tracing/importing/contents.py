@@ -29,19 +29,18 @@ class Contents:
     ----------
     lanes : int
         Numbers of a content.
-
-    Attributes
-    ----------
-    count : int
-        How many there are.
+    rows : uint32[contents, lanes], optional
+        Distinct contents that there are already.
     """
 
-    def __init__(self, lanes: int) -> None:
+    def __init__(self, lanes: int, rows: Words | None = None) -> None:
         self.lanes = lanes
         self._count = np.zeros(1, np.int64)
-        self._rows: Words = np.empty((_FEWEST, lanes), np.uint32)
-        self._table = np.full(2 * _FEWEST, NOTHING, np.int32)
+        self._rows: Words = np.empty((0, lanes), np.uint32) if rows is None else rows
+        self._count[0] = len(self._rows)
         self._key = np.uint64(secrets.randbits(64) | 1)  # so that no file makes them collide
+        self._arrays: tuple[Any, ...] = ()
+        """What compiled functions take, once there is room."""
 
     @property
     def count(self) -> int:
@@ -100,7 +99,7 @@ class Contents:
         Parameters
         ----------
         order : int32[contents]
-            Different numbers. Nothing can be added afterwards.
+            Different numbers.
         """
         if np.array_equal(order, np.arange(self.count)):
             return
@@ -108,20 +107,20 @@ class Contents:
         rest[order] = False
         whole = np.concatenate([order, np.flatnonzero(rest).astype(np.int32)])
         _permute(self._rows, whole, np.empty(self.lanes, np.uint32))
-        self._count[0] = len(order)
-        self._table = self._table[:0]
+        self._count[0], self._arrays = len(order), ()
 
     def _with_room(self, more: int) -> tuple[Any, ...]:
         """What compiled functions take, with room for so many more."""
-        most = len(self._rows)
-        while self.count + more > most:
-            most *= 2
-        if most > len(self._rows):
+        wanted = self.count + more
+        if not self._arrays or wanted > len(self._rows):
+            most = max(_FEWEST, 1 << (wanted - 1).bit_length())
             rows = np.empty((most, self.lanes), np.uint32)
             rows[: self.count] = self.rows
-            self._rows, self._table = rows, np.full(2 * most, NOTHING, np.int32)
-            _fill(self._rows, self._table, self._count, self._key)
-        return self._rows, self._table, self._count, self._key, np.empty(self.lanes, np.uint32)
+            self._rows, table = rows, np.full(2 * most, NOTHING, np.int32)
+            _fill(rows, table, self._count, self._key)
+            spare = np.empty(self.lanes, np.uint32)
+            self._arrays = rows, table, self._count, self._key, spare
+        return self._arrays
 
 
 def first_uses(
