@@ -30,7 +30,20 @@ WORD: dict[str, Any] = {
 
 APPROXIMATE = frozenset(
     f"v_{name}_{kind}"
-    for name in ("exp", "log", "rcp", "rcp_iflag", "rsq", "sqrt", "sin", "cos")
+    for name in (
+        *(
+            "exp",
+            "log",
+            "exp_legacy",
+            "log_legacy",
+            "rcp",
+            "rcp_iflag",
+            "rsq",
+            "sqrt",
+            "sin",
+            "cos",
+        ),
+    )
     for kind in ("f16", "f32", "f64")
 )
 """Instructions whose last bit depends on the hardware."""
@@ -198,9 +211,9 @@ def fma64(a: Array, b: Array, c: Array) -> Array:
     return np.where(plain, product + c, fused)
 
 
-def _exact_fma(a: float, b: float, c: float) -> float:
-    """One fused multiply-add, by fractions: for numbers that are very large or very small."""
-    exact = Fraction(a) * Fraction(b) + Fraction(c)
+def _exact_fma(a: float, b: float, c: float, power: int = 0) -> float:
+    """One fused multiply-add times a power of two, by fractions: of very large or small numbers."""
+    exact = (Fraction(a) * Fraction(b) + Fraction(c)) * Fraction(2) ** power
     if not exact:
         return float(a * b + c) if a == 0 or b == 0 or c == 0 else 0.0
     try:
@@ -381,17 +394,85 @@ def high_product(a: Array, b: Array) -> Array:
     return (a.astype(wide) * b.astype(wide) >> wide(32)).astype(a.dtype)
 
 
-def _sad(width: int) -> Callable[..., Array]:
+def sad(width: int, *, masked: bool = False) -> Callable[..., Array]:
+    """Sum of absolute differences of parts; masked, parts that are 0 in the second do not count."""
+
     def summed(a: Array, b: Array, c: Array) -> Array:
         a, b, c = np.broadcast_arrays(a, b, c)
         total = c.copy()
         mask = _U32((1 << width) - 1)
         for shift in range(0, 32, width):
             x, y = a >> _U32(shift) & mask, b >> _U32(shift) & mask
-            total += np.where(x > y, x - y, y - x)
+            total += np.where((y == 0) & masked, _U32(0), np.where(x > y, x - y, y - x))
         return total
 
     return summed
+
+
+def _mean_of_bytes(a: Array, b: Array, up: Array) -> Array:
+    """Means of bytes, each rounded up where the lowest bit of a third one is set."""
+    bits = (_U32(0xFF << shift) for shift in range(0, 32, 8))
+    means = [
+        (a & of).astype(_U64) + (b & of) + (up & of & 0x01010101) >> _U64(1) & of for of in bits
+    ]
+    return sum(means[1:], means[0]).astype(_U32)
+
+
+# Faces of a cube: of X, Y and Z, the largest in magnitude, Z before Y before X, is the axis.
+
+
+def _of_axis(x: Array, y: Array, z: Array, of_x: Array, of_y: Array, of_z: Array) -> Array:
+    is_z = (np.abs(z) >= np.abs(x)) & (np.abs(z) >= np.abs(y))
+    return np.where(is_z, of_z, np.where(np.abs(y) >= np.abs(x), of_y, of_x))
+
+
+def _cube_face(x: Array, y: Array, z: Array) -> Array:
+    faces = (
+        np.where(of < 0, _F32(first + 1), _F32(first)) for first, of in ((0, x), (2, y), (4, z))
+    )
+    return _of_axis(x, y, z, *faces)
+
+
+def _cube_s(x: Array, y: Array, z: Array) -> Array:
+    return _of_axis(x, y, z, np.where(x < 0, z, -z), x, np.where(z < 0, -x, x))
+
+
+def _cube_t(x: Array, y: Array, z: Array) -> Array:
+    return _of_axis(x, y, z, -y, np.where(y < 0, -z, z), -y)
+
+
+def _cube_axis(x: Array, y: Array, z: Array) -> Array:
+    return _of_axis(x, y, z, x * _F32(2), y * _F32(2), z * _F32(2))
+
+
+# Two by pi, 1,201 bits behind the point (V_TRIG_PREOP_F64), by Machin's formula.
+
+
+def _two_by_pi() -> int:
+    unit = 1 << 1300
+
+    def arctangent(of: int) -> int:
+        term, total, number = unit // of, 0, 1
+        while term:
+            total += term // number * (2 - number % 4)
+            term, number = term // of**2, number + 2
+        return total
+
+    quarter = 4 * arctangent(5) - arctangent(239)
+    return unit * unit // (2 * quarter) >> 99
+
+
+_TWO_BY_PI = _two_by_pi()
+
+
+def _segment_of_two_by_pi(x: Array, segment: Array) -> Array:
+    """53 bits of 2 / pi that a reduction of a large angle needs (V_TRIG_PREOP_F64)."""
+    exponent = _exponent(x)
+    shift = (segment & 31).astype(_I64) * 53 + np.maximum(exponent - 1077, 0)
+    known, places = np.unique(shift, return_inverse=True)
+    bits = [_TWO_BY_PI << int(of) >> 1201 - 53 & (1 << 53) - 1 for of in known]
+    scale = -53 - shift + np.where(exponent >= 1968, 128, 0)
+    return np.ldexp(np.array(bits, _F64)[places].reshape(shift.shape), scale)
 
 
 # Conversions.
@@ -474,6 +555,16 @@ def small_float(x: Array, kind: str) -> Array:
         np.ldexp(1 + mantissa * unit, exponent - bias),
     )
     return np.where(x == 0x80, np.nan, sign * value).astype(_F32)
+
+
+def to_small_float(x: Array, kind: str) -> Array:
+    """Floats as floats of 8 bits, uint32: to the nearest even one, what is too large is a NaN."""
+    values = small_float(np.arange(128, dtype=_U32), kind).astype(_F64)
+    values = np.append(values, 2 * values[-1] - values[-2])
+    halfway, size = (values[1:] + values[:-1]) / 2, np.abs(x).astype(_F64)
+    lower, upper = (np.searchsorted(halfway, size, side) for side in ("left", "right"))
+    code = np.where(lower % 2 == 0, lower, upper).astype(_U32)
+    return code | np.where((x < 0) & (code > 0), _U32(128), _U32(0))
 
 
 def _two_floats(kind: str) -> Callable[[Array], Array]:
@@ -587,9 +678,13 @@ def div_fmas(a: Array, b: Array, c: Array, undo: Array) -> Array:
         total, error = _two_sum(a.astype(_F64) * b, c.astype(_F64))
         scaled = np.ldexp(_to_odd(total, error), power).astype(_F32)
     else:
-        # Scaled before the sum where that is exact; a denormal result is rounded twice.
         scaled = np.ldexp(plain, power)
     usual = np.isfinite(c) & np.isfinite(a) & np.isfinite(b) & (plain != 0)
+    if a.dtype == _F64:  # scaling the rounded sum is not exact at both ends
+        smallest = 2 * np.finfo(_F64).tiny
+        ends = np.isinf(plain) | (np.abs(scaled) < smallest) | (np.abs(plain) < smallest)
+        for place in zip(*np.nonzero(undo & usual & ends), strict=True):
+            scaled[place] = _exact_fma(a[place], b[place], c[place], int(power[place]))
     return np.where(undo & usual, scaled, plain)
 
 
@@ -683,8 +778,9 @@ for _name, _function in (
 ):
     _define(f"{_name}_T", "T T", _rounded(_function), _FLOATS)
 _define("rcp_iflag_f32", "f32 f32", _rounded(lambda x: 1.0 / x))
-_define("exp_T", "T T", _rounded(np.exp2), "f16 f32")
-_define("log_T", "T T", _rounded(np.log2), "f16 f32")
+for _name, _function in (("exp", _rounded(np.exp2)), ("log", _rounded(np.log2))):
+    _define(f"{_name}_T", "T T", _function, "f16 f32")
+    _define(f"{_name}_legacy_f32", "f32 f32", _function)
 _define("sin_T", "T T", _rounded(lambda x: _of_turns(np.sin, x, 0)), "f16 f32")
 _define("cos_T", "T T", _rounded(lambda x: _of_turns(np.cos, x, 1)), "f16 f32")
 _define("fract_T", "T T", _fraction, _FLOATS)
@@ -722,9 +818,16 @@ for _sign, _24 in (("u", _u24), ("i", _i24)):
     _define("mul_hi_T32_T24", "T32 T32 T32", lambda a, b, of=_24: high_product(of(a), of(b)), _sign)
     _mad = "T32 T32 T32 T32", lambda a, b, c, of=_24: of(a) * of(b) + c
     _define("mad_T32_T24", *_mad, _sign, clamps=True)
-_define("sad_u8", "u32 u32 u32 u32", _sad(8))
-_define("sad_u16", "u32 u32 u32 u32", _sad(16))
-_define("sad_u32", "u32 u32 u32 u32", _sad(32))
+for _bits in (8, 16, 32):
+    _define(f"sad_u{_bits}", "u32 u32 u32 u32", sad(_bits))
+_define("msad_u8", "u32 u32 u32 u32", sad(8, masked=True))
+_define("sad_hi_u8", "u32 u32 u32 u32", lambda a, b, c: (sad(8)(a, b, c * 0) << 16) + c)
+_define("lerp_u8", "u32 u32 u32 u32", _mean_of_bytes)
+_define("cubeid_f32", "f32 f32 f32 f32", _cube_face)
+_define("cubesc_f32", "f32 f32 f32 f32", _cube_s)
+_define("cubetc_f32", "f32 f32 f32 f32", _cube_t)
+_define("cubema_f32", "f32 f32 f32 f32", _cube_axis)
+_define("trig_preop_f64", "f64 f64 u32", _segment_of_two_by_pi)
 
 _define("and_bT", "uT uT uT", lambda a, b: a & b, "16 32")
 _define("or_bT", "uT uT uT", lambda a, b: a | b, "16 32")

@@ -22,6 +22,7 @@ from mcage.tracing.emulation.arithmetic import (
 )
 from mcage.tracing.emulation.machine import (
     EXEC,
+    M0,
     VCC,
     Execute,
     Families,
@@ -30,6 +31,7 @@ from mcage.tracing.emulation.machine import (
     Source,
     UnsupportedError,
     built,
+    parse,
     put_scalar,
     scalar_source,
 )
@@ -38,9 +40,10 @@ _U32, _I32, _U64, _I64 = np.uint32, np.int32, np.uint64, np.int64
 
 NOTHING = re.compile(
     r"s_(nop|waitcnt\w*|wait_\w+|delay_alu|clause|sleep|setprio|inst_prefetch|set_inst_prefetch_distance"
-    r"|ttracedata\w*|sendmsg|icache_inv|dcache_inv|dcache_wb|code_end|sethalt|version|waitcnt_depctr"
-    r"|getreg_regrd|incperflevel|decperflevel)$"
-    r"|buffer_(gl[01]_inv|wbl2|invl2|wbinvl1\w*|inv)$|global_(inv|wb|wbinv)$|v_nop$"
+    r"|ttracedata\w*|sendmsg|icache_inv|dcache_(inv|wb)(_vol)?|gl1_inv|atc_probe(_buffer)?|code_end"
+    r"|sethalt|version|waitcnt_depctr|wakeup|getreg_regrd|incperflevel|decperflevel)$"
+    r"|buffer_(gl[01]_inv|wbl2|invl2|wbinvl1\w*|inv)$|global_(inv|wb|wbinv)$"
+    r"|v_(nop|clrexcp|pipeflush)$|ds_nop$"
 )
 """Instructions without effect on what is computed. Waiting is a matter of time alone."""
 
@@ -149,6 +152,9 @@ _define("ff1_i32_bT ctz_i32_bT", "i32 bT", trailing_zeros, None, _BOTH)
 _define("flbit_i32_bT clz_i32_uT", "i32 bT", leading_zeros, None, _BOTH)
 _define("flbit_i32 cls_i32", "i32 u32", sign_bits)
 _define("flbit_i32_i64 cls_i32_i64", "i32 i64", lambda a: sign_bits(a.view(_U64)))
+_define(
+    "bitreplicate_b64_b32", "b64 b32", lambda a: from_bits(np.repeat(bits_of(a), 2, axis=-1), _U64)
+)
 _define("quadmask_bT", "bT bT", lambda a: _quads(a, whole=False), _not_zero, _BOTH)
 _define("wqm_bT", "bT bT", lambda a: _quads(a, whole=True), _not_zero, _BOTH)
 _define("sext_i32_i8", "i32 u32", lambda a: (a << _U32(24)).view(_I32) >> 24)
@@ -259,15 +265,99 @@ def _save_exec(inst: Instruction, machine: Machine) -> Execute:
     return execute
 
 
-def _set_register(inst: Instruction, machine: Machine) -> Execute:
-    """FLAT_SCRATCH alone: where private memory lies is known without it."""
-    if "FLAT_SCR" not in inst.modifiers["text"]:
+_MODE = 0xF0
+"""Lower bits of MODE: results are rounded to the nearest number, and denormals are kept."""
+
+
+def _register_of(inst: Instruction) -> tuple[str, int, int, str]:
+    """Name of a hardware register, the first bit and the bits of its part, and the operand."""
+    match = re.search(r"hwreg\((\w+)(?:, (\d+), (\d+))?\)", inst.modifiers["text"])
+    if not match:
         raise UnsupportedError("")
+    operand = re.sub(r"hwreg\(.*?\)|[, ]", "", inst.modifiers["text"])
+    return match[1], int(match[2] or 0), int(match[3] or 32), operand
+
+
+def _get_register(inst: Instruction, machine: Machine) -> Execute:
+    """Rounding and denormals of MODE alone; others say where and when a wave runs."""
+    name, first, bits, operand = _register_of(inst)
+    if "CYCLES" in name:
+        raise UnsupportedError(_CLOCK)
+    (target,) = parse(f"s_mov_b32 {operand}")[0].operands
+    if name != "HW_REG_MODE" or first + bits > 8:
+        raise UnsupportedError(f"hardware register {name}")
+    value = _U32(_MODE >> first & (1 << bits) - 1)
+    return lambda m: put_scalar(m, target, "u32", np.full(m.running, value))
+
+
+def _set_register(inst: Instruction, machine: Machine) -> Execute:
+    """FLAT_SCRATCH, which nothing else needs, and parts of MODE, where they stay as they are."""
+    name, first, bits, operand = _register_of(inst)
+    if "FLAT_SCR" in name:
+        return lambda m: None
+    if name == "HW_REG_MODE" and first + bits <= 8 and inst.name == "s_setreg_imm32_b32":
+        return _kept(int(operand, 0) << first, (1 << bits) - 1 << first)
+    raise UnsupportedError(f"hardware register {name}")
+
+
+def _set_mode(inst: Instruction, machine: Machine) -> Execute:
+    """``s_round_mode``, ``s_denorm_mode``: half of what `_MODE` has."""
+    shift = 0 if "round" in inst.name else 4
+    return _kept(inst.operands[0].number << shift, 15 << shift)
+
+
+def _kept(value: int, mask: int) -> Execute:
+    if (value ^ _MODE) & mask:
+        raise UnsupportedError("rounds otherwise than to the nearest, or flushes denormals")
     return lambda m: None
 
 
+_CLOCK = "reads a clock, and times of a trace are assumed"
+
+
+def _refused(why: str) -> Callable[[Instruction, Machine], Execute]:
+    def refuse(inst: Instruction, machine: Machine) -> Execute:
+        raise UnsupportedError(why)
+
+    return refuse
+
+
+def _move_relative(inst: Instruction, machine: Machine) -> Execute:
+    """``s_movrels``, ``s_movreld``: M0 is added to the number of a scalar register."""
+    words = int(inst.name.rpartition("b")[2]) // 32
+    target, source = (operand.number for operand in inst.operands)
+    if any(operand.kind != "s" or operand.number >= VCC for operand in inst.operands):
+        raise UnsupportedError("operands")
+
+    def index(m: Machine, number: int, offset: Array) -> tuple[Array, Array]:
+        """Register of each wave, and whether there is one: else s0 is read, nothing written."""
+        chosen = number + offset.astype(_I64)
+        wrong = chosen + words > VCC
+        if wrong.any():
+            m.refuse(wrong, f"{VCC} scalar registers", chosen, dropped=True)
+        return np.where(wrong, 0, chosen), ~wrong
+
+    def execute(m: Machine) -> None:
+        moved, waves = m.word(M0), np.arange(m.waves)[m.group]
+        offsets = {"s": (moved, 0 * moved), "d": (0 * moved, moved)}
+        offsets["sd_2"] = moved & 0x3FF, moved >> 16 & 0x3FF
+        of_source, of_target = offsets[inst.name[8:].rpartition("_b")[0]]
+        read, _ = index(m, source, of_source)
+        number, there = index(m, target, of_target)
+        values = [m.scalar[read + word, waves] for word in range(words)]
+        for word, value in enumerate(values):
+            m.scalar[number[there] + word, waves[there]] = value[there]
+
+    return execute
+
+
 _FAMILIES: Families = (
-    (r"s_setreg_b32$", _set_register),
+    (r"s_mem(real)?time$|s_sendmsg_rtn_", _refused(_CLOCK)),
+    (r"s_trap$", _refused("a trap, by which a kernel reports an error")),
+    (r"s_getreg_b32$", _get_register),
+    (r"s_setreg(_imm32)?_b32$", _set_register),
+    (r"s_(round|denorm)_mode$", _set_mode),
+    (r"s_movrel(s|d|sd_2)_b(32|64)$", _move_relative),
     (r"s_\w+_(saveexec|wrexec)_b(32|64)$", _save_exec),
 )
 

@@ -17,8 +17,10 @@ from mcage.tracing.emulation.arithmetic import (
     fma16,
     fma32,
     of_class,
+    sad,
     small_float,
     to_half,
+    to_small_float,
     to_unit,
     with_nans,
 )
@@ -515,6 +517,45 @@ def _dot(inst: Instruction, machine: Machine) -> Execute:
     return execute
 
 
+def _quad_sad(inst: Instruction, machine: Machine) -> Execute:
+    """``v_qsad``: four sums of differences, of the words of a pair from its first four bytes on."""
+    if "clamp" in inst.modifiers:
+        raise UnsupportedError("clamp")
+    packed, (target, *operands) = "_pk_" in inst.name, inst.operands
+    counts = (2, 1, 2 if packed else 4)
+    pair, (reference,), addends = (
+        [raw_source(operand, machine, "b64", word) for word in range(count)]
+        for operand, count in zip(operands, counts, strict=True)
+    )
+    first, summed = register_number(target, machine), sad(8, masked="mqsad" in inst.name)
+    half = np.uint32(0xFFFF)
+
+    def execute(m: Machine) -> None:
+        whole, word, before = typed(pair, "u64")(m), reference(m), [each(m) for each in addends]
+        if packed:
+            before = [before[n // 2] >> np.uint32(16 * (n % 2)) & half for n in range(4)]
+        parts = ((whole >> np.uint64(8 * n)).astype(np.uint32) for n in range(4))
+        totals = [summed(part, word, of) for part, of in zip(parts, before, strict=True)]
+        if packed:
+            totals = [totals[n] & half | totals[n + 1] << np.uint32(16) for n in (0, 2)]
+        m.put_words(first, totals)
+
+    return execute
+
+
+def _to_small_floats(inst: Instruction, machine: Machine) -> Execute:
+    """``v_cvt_pk_fp8_f32``, ``v_cvt_pk_bf8_f32``: two numbers, into a half of a register."""
+    kind, half = inst.name.split("_")[3], inst.bits("op_sel", 2)
+    low, high = (source(inst, machine, 1 + number, number, "f32")[0] for number in range(2))
+    number = register_number(inst.operands[0], machine)
+
+    def execute(m: Machine) -> None:
+        bits = to_small_float(low(m), kind) | to_small_float(high(m), kind) << np.uint32(8)
+        m.put(number, _into_half(m, number, bits, half, True))
+
+    return execute
+
+
 # Between lanes.
 
 
@@ -763,6 +804,8 @@ _FAMILIES: Families = (
     (r"v_(fma|mad)_mix(lo_f16|hi_f16|_f32)$", _float_mix),
     (r"v_pk_", _packed),
     (r"v_dot\d", _dot),
+    (r"v_m?qsad_", _quad_sad),
+    (r"v_cvt_pk_(fp|bf)8_f32$", _to_small_floats),
     (r"v_read(first)?lane_b32$", _read_lane),
     (r"v_writelane_b32$", _write_lane),
     (r"v_mbcnt_", _count_mask),

@@ -23,6 +23,7 @@ from mcage.tracing.emulation.machine import (
     Execute,
     Instruction,
     Machine,
+    Operand,
     OutsideError,
     UnsupportedError,
     parse,
@@ -178,11 +179,9 @@ class Instructions:
         elif inst.name in ("s_barrier_signal", "s_barrier_leave") or NOTHING.match(inst.name):
             code.kind = WAIT if inst.name.startswith("s_wait") else SCALAR
         elif (condition := branch_condition(inst)) is not None:
-            words = inst.operands[0].number & 0xFFFF
-            words -= 0x10000 if words >= 0x8000 else 0
             code.way, code.condition = BRANCH, condition
-            code.target = code.after + 4 * words
-        elif inst.name in ("s_setpc_b64", "s_swappc_b64"):
+            code.target = code.after + _distance(inst.operands[0])
+        elif inst.name in ("s_setpc_b64", "s_swappc_b64", "s_call_b64"):
             self._jump(code)
         else:
             return False
@@ -192,7 +191,11 @@ class Instructions:
     def _jump(code: Reached) -> None:
         inst, after = code.inst, code.after & indexing.ADDRESS
         code.way = JUMP
-        source = scalar_source(inst.operands[-1], "u64")
+        if inst.name == "s_call_b64":
+            called = np.uint64(after + _distance(inst.operands[1]))
+            source: Execute = lambda m: np.full(m.running, called)  # noqa: E731
+        else:
+            source = scalar_source(inst.operands[-1], "u64")
         if inst.name == "s_setpc_b64":
             code.execute = source
             return
@@ -204,6 +207,11 @@ class Instructions:
             return target
 
         code.execute = call
+
+
+def _distance(operand: Operand) -> int:
+    """Bytes from behind an instruction to where it leads: 16 bits count words, with a sign."""
+    return 4 * ((operand.number & 0xFFFF ^ 0x8000) - 0x8000)
 
 
 _SLOW = ("v_exp_", "v_log_", "v_rcp_", "v_rsq_", "v_sqrt_", "v_sin_", "v_cos_")

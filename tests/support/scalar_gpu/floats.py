@@ -426,3 +426,31 @@ def divide_fmas(a: int, b: int, c: int, undo: int, f: Format) -> int:
 def from_small(byte: int, f: Format) -> int:
     """8-bit float of gfx942 to f32: one zero, NaN is 0x80, no infinity, a bias one larger."""
     return F32.nan if byte == f.sign else encode(value(byte, f) / 2, F32)
+
+
+def to_small(bits: int, f: Format) -> int:
+    """f32 to an 8-bit float of gfx942, nearest even; what rounds beyond the largest is the NaN."""
+    if is_nan(bits, F32) or is_inf(bits, F32):
+        return f.sign
+    size = abs(value(bits, F32))
+    sizes = [value(from_small(code, f), F32) for code in range(f.sign)]
+    sizes.append(2 * sizes[-1] - sizes[-2])
+    code = min(range(len(sizes)), key=lambda code: (abs(sizes[code] - size), code & 1))
+    return code | f.sign if code and negative(bits, F32) else code
+
+
+def pi_times(unit: int) -> int:
+    """Pi by the arithmetic-geometric mean (Brent and Salamin), as an integer of these units."""
+    a, b, t, p = unit, math.isqrt(unit * unit // 2), unit // 4, 1
+    for _ in range(12):
+        a, b, t, p = (a + b) // 2, math.isqrt(a * b), t - p * ((a - b) // 2) ** 2 // unit, 2 * p
+    return (a + b) ** 2 // (4 * t)
+
+
+def segment(angle: int, number: int) -> int:
+    """V_TRIG_PREOP_F64: 53 bits of the 1,201 bits of 2 / pi behind the point (RDNA3 ISA)."""
+    exponent = exponent_field(angle, F64)
+    shift = 53 * (number & 31) + max(0, exponent - 1077)
+    unit = 1 << 1400
+    bits = (2 * unit * (1 << 1201) // pi_times(unit) << shift) >> 1201 - 53 & (1 << 53) - 1
+    return encode(bits * power(-53 - shift + (128 if exponent >= 1968 else 0)), F64)

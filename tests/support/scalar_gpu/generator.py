@@ -9,7 +9,7 @@ from functools import cache
 from typing import NamedTuple
 
 from .machine import GFX9
-from .scalar import EXEC_LOGIC, SCALAR
+from .scalar import EXEC_LOGIC, MOVES, SCALAR
 from .vector import SPECIAL
 from .vector_table import OPS, PACKED
 
@@ -278,6 +278,12 @@ def special_instruction(m: Maker, base: str) -> str:
         return f"{base} {v(32)}, {v(32)}, {s(32)}, {s(32)}{options}"
     if base == "v_permlane64_b32" or base.startswith("v_movrel"):
         return f"{base} {v(32)}, {v(32)}"
+    if base in ("v_cvt_pk_fp8_f32", "v_cvt_pk_bf8_f32"):
+        sources = [m.signs(v(32), "f32") for _ in range(2)]
+        return f"{base} {v(32)}, " + ", ".join(sources) + rng.choice(("", " op_sel:[0,0,1]"))
+    if "qsad" in base:
+        wide = 64 if "_pk_" in base else 128
+        return f"{base} {v(wide)}, {v(64)}, {v(32)}, {v(wide)}"
     if base.startswith("v_cvt"):
         return f"{base}_e32 {v(64 if '_pk_' in base else 32)}, {v(32)}"
     sources = [m.signs(v(32), "f32") for _ in range(3)]
@@ -289,7 +295,7 @@ def special_instruction(m: Maker, base: str) -> str:
 
 def scalar_instruction(m: Maker, base: str) -> str:
     """SOP1, SOP2, SOPC, SOPK."""
-    if base in EXEC_LOGIC:
+    if base in EXEC_LOGIC or base in MOVES:
         width = int(base[-2:])
         return f"{base} {m.sgpr(width)}, {m.sgpr(width)}"
     op = SCALAR[base]
@@ -333,7 +339,7 @@ def random_instruction(rng: random.Random, arch: str) -> str:
     return text_of(m, rng.choice(available(arch, kind)))
 
 
-INDEX = "s33"
+INDEX = "s63"
 """Register with an index of registers, of any wave, which nothing else uses."""
 
 
@@ -391,4 +397,4 @@ def available(arch: str, kind: str) -> list[tuple[str, str]]:
         missing = ("movrel",) if arch in GFX9 else ("fp8", "bf8")
         return [(base, "") for base in SPECIAL if not any(part in base for part in missing)]
     others = f"exec_b{32 if arch in GFX9 else 64}"
-    return [(base, "") for base in (*SCALAR, *EXEC_LOGIC) if not base.endswith(others)]
+    return [(base, "") for base in (*SCALAR, *EXEC_LOGIC, *MOVES) if not base.endswith(others)]

@@ -146,6 +146,9 @@ def _bits() -> None:
         op(f"s_brev_{b}", b, b, lambda a, n=bits: int(f"{a:0{n}b}"[::-1], 2))
         op(f"s_bcnt1_i32_{b}", "i32", b, nonzero(int.bit_count, 32))
         op(f"s_bcnt0_i32_{b}", "i32", b, nonzero(lambda a, n=bits: n - a.bit_count(), 32))
+        if bits == 32:
+            doubled = lambda a: int("".join(2 * bit for bit in f"{a:032b}"), 2)  # noqa: E731
+            op("s_bitreplicate_b64_b32", "b64", "b32", doubled)
         op(f"s_quadmask_{b}", b, b, nonzero(lambda a, n=bits: any_of_four(a, n, False), bits))
         op(f"s_wqm_{b}", b, b, nonzero(lambda a, n=bits: any_of_four(a, n, True), bits))
         op(f"s_bitset0_{b}", b, "dst u32", lambda d, n, m=bits - 1: d & ~(1 << (n & m)))
@@ -207,6 +210,8 @@ def execute(wave: Wave, ins: Instruction) -> bool:
         return mask_exec(wave, ins)
     if ins.base.startswith("s_set_gpr_idx_"):
         return set_index(wave, ins)
+    if ins.base.startswith("s_movrel"):
+        return move_relative(wave, ins)
     if ins.base not in SCALAR:
         return False
     s = SCALAR[ins.base]
@@ -230,6 +235,23 @@ def execute(wave: Wave, ins: Instruction) -> bool:
     width = int(s.dst[1:])
     write_scalar(wave, output, max(32, width), result & (1 << width) - 1)
     return True
+
+
+def move_relative(wave: Wave, ins: Instruction) -> bool:
+    """S_MOVRELS, S_MOVRELD: M0 is added to the number of an SGPR (CDNA3 and RDNA2 ISA, SOP1)."""
+    output, operand = ins.operands
+    by_source = wave.m0 & 0x3FF if ins.base == "s_movrelsd_2_b32" else wave.m0
+    if "movreld" not in ins.base:
+        operand = operand._replace(index=operand.index + by_source)
+    if "movrels_" not in ins.base:
+        by_target = wave.m0 >> 16 & 0x3FF if ins.base == "s_movrelsd_2_b32" else wave.m0
+        output = output._replace(index=output.index + by_target)
+    width = int(ins.base[-2:])
+    write_scalar(wave, output, width, read_scalar(wave, operand, width))
+    return True
+
+
+MOVES = ("s_movrels_b32", "s_movrels_b64", "s_movreld_b32", "s_movreld_b64", "s_movrelsd_2_b32")
 
 
 def set_index(wave: Wave, ins: Instruction) -> bool:

@@ -20,7 +20,18 @@ from .machine import (
     write_lane,
     write_scalar,
 )
-from .vector_table import KEEPS_UPPER_HALF, LIMITS, OPS, PACKED, Op, parts, saturate, unfused
+from .vector_table import (
+    KEEPS_UPPER_HALF,
+    LIMITS,
+    OPS,
+    PACKED,
+    Op,
+    masked_sad,
+    parts,
+    sad,
+    saturate,
+    unfused,
+)
 
 Write = Callable[[], None]
 
@@ -373,6 +384,38 @@ def convert_small(wave: Wave, ins: Instruction) -> list[Write]:
     return writes
 
 
+def convert_to_small(wave: Wave, ins: Instruction) -> list[Write]:
+    """V_CVT_PK of two f32 to 8-bit floats: into the half of op_sel[2], the other one stays."""
+    output, *sources = ins.operands
+    f, upper = BF8 if "bf8" in ins.base else FP8, ins.bits("op_sel", 3)[2]
+    writes: list[Write] = []
+    for lane in wave.active():
+        a, b = (apply_signs(read_lane(wave, s, 32, lane), 32, s) for s in sources)
+        word, old = (
+            floats.to_small(a, f) | floats.to_small(b, f) << 8,
+            read_lane(wave, output, 32, lane),
+        )
+        bits = old & 0xFFFF | word << 16 if upper else old & ~0xFFFF | word
+        writes.append(lambda x=lane, b=bits: write_lane(wave, output, 32, x, b))
+    return writes
+
+
+def quad_sad(wave: Wave, ins: Instruction) -> list[Write]:
+    """V_QSAD, V_MQSAD: bytes n to n + 3 of the first source, n from 0 to 3, against the second."""
+    output, window, reference, addend = ins.operands
+    function, bits = masked_sad if "mqsad" in ins.base else sad, 16 if "_pk_" in ins.base else 32
+    writes: list[Write] = []
+    for lane in wave.active():
+        whole, word = read_lane(wave, window, 64, lane), read_lane(wave, reference, 32, lane)
+        before, result = read_lane(wave, addend, 4 * bits, lane), 0
+        for n in range(4):
+            old = before >> bits * n & (1 << bits) - 1
+            total = function(whole >> 8 * n & 0xFFFFFFFF, word, old)
+            result |= (total & (1 << bits) - 1) << bits * n
+        writes.append(lambda x=lane, b=result: write_lane(wave, output, 4 * bits, x, b))
+    return writes
+
+
 # Across lanes.
 def lane_counts(wave: Wave, ins: Instruction) -> list[Write]:
     """V_MBCNT: bits of the mask that belong to lanes below, plus the second source."""
@@ -480,6 +523,8 @@ SPECIAL: dict[str, Callable[[Wave, Instruction], list[Write]]] = {
     "v_dot4_i32_iu8": dot_of_either_sign,
     "v_dot8_i32_iu4": dot_of_either_sign,
     **{f"v_cvt_{x}": convert_small for x in ("f32_fp8", "f32_bf8", "pk_f32_fp8", "pk_f32_bf8")},
+    **{f"v_cvt_pk_{x}_f32": convert_to_small for x in ("fp8", "bf8")},
+    **{f"v_{x}": quad_sad for x in ("qsad_pk_u16_u8", "mqsad_pk_u16_u8", "mqsad_u32_u8")},
     "v_mbcnt_lo_u32_b32": lane_counts,
     "v_mbcnt_hi_u32_b32": lane_counts,
     "v_readfirstlane_b32": read_first_lane,

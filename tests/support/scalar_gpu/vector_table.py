@@ -10,6 +10,7 @@ Instructions".
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from operator import ge, lt
 from typing import NamedTuple
 
 from . import floats
@@ -318,7 +319,53 @@ def sad(a: int, b: int, c: int) -> int:
     return c + sum(abs(x - y) for x, y in zip(bytes_of(a), bytes_of(b), strict=True))
 
 
+def masked_sad(a: int, b: int, c: int) -> int:
+    """V_MSAD_U8: bytes of 0 in the reference, the second source, do not count."""
+    return c + sum(abs(x - y) for x, y in zip(bytes_of(a), bytes_of(b), strict=True) if y)
+
+
+def mean_of_bytes(a: int, b: int, up: int) -> int:
+    """V_LERP_U8: the lowest bit of a byte of the third source rounds up."""
+    means = [x + y + (z & 1) >> 1 for x, y, z in zip(*map(bytes_of, (a, b, up)), strict=True)]
+    return int.from_bytes(bytes(means), "little")
+
+
+def cube(what: str) -> Callable[[int, int, int], int]:
+    """V_CUBE: face, coordinates and axis of a direction, by the largest of its parts."""
+
+    def holds(test: Callable[[object, object], bool], a: int, b: int) -> bool:
+        """A comparison, which a NaN fails."""
+        ordered = not floats.is_nan(a, F32) and not floats.is_nan(b, F32)
+        return ordered and test(floats.order(a, F32), floats.order(b, F32))
+
+    def compute(*direction: int) -> int:
+        x, _, z = direction
+        sizes = [part & ~F32.sign for part in direction]
+        axis = 1 if holds(ge, sizes[1], sizes[0]) else 0
+        if holds(ge, sizes[2], sizes[0]) and holds(ge, sizes[2], sizes[1]):
+            axis = 2
+        below = holds(lt, direction[axis], 0)
+        opposite = [part ^ F32.sign for part in direction]
+        if what == "id":
+            return floats.encode(Fraction(2 * axis + below), F32)
+        if what == "ma":
+            return floats.multiply(direction[axis], floats.encode(Fraction(2), F32), F32)
+        if what == "sc":
+            return ((opposite[2], z)[below], x, (x, opposite[0])[below])[axis]
+        return (opposite[1], (z, opposite[2])[below], opposite[1])[axis]
+
+    return compute
+
+
 _integers()
+for _what in ("id", "sc", "tc", "ma"):
+    op(f"v_cube{_what}_f32", "f32", "f32 f32 f32", cube(_what))
+op("v_trig_preop_f64", "f64", "f64 u32", floats.segment)
+for _name in ("exp", "log"):
+    alias(f"v_{_name}_legacy_f32", f"v_{_name}_f32")
+op("v_lerp_u8", "u32", "b32 b32 b32", mean_of_bytes)
+op("v_msad_u8", "u32", "b32 b32 u32", masked_sad)
+op("v_sad_hi_u8", "u32", "b32 b32 u32", lambda a, b, c: (sad(a, b, 0) << 16) + c)
 op("v_sad_u8", "u32", "b32 b32 u32", sad)
 op("v_sad_u32", "u32", "u32 u32 u32", lambda a, b, c: abs(a - b) + c)
 op(

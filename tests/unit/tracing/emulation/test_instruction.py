@@ -165,6 +165,42 @@ def test_private_memory_below_an_index_of_zero(text):
     assert loaded.tobytes() == (bytes(range(8, 12)) if "s4" in text else bytes(range(4)))
 
 
+@each(
+    ("text", "words"),
+    [
+        ("s_memtime s[0:1]", "reads a clock"),
+        ("s_getreg_b32 s0, hwreg(HW_REG_SHADER_CYCLES, 0, 20)", "reads a clock"),
+        ("s_sendmsg_rtn_b64 s[0:1], sendmsg(MSG_RTN_GET_REALTIME)", "reads a clock"),
+        ("s_getreg_b32 s0, hwreg(HW_REG_HW_ID)", "hardware register HW_REG_HW_ID"),
+        ("s_getreg_b32 s0, hwreg(HW_REG_MODE, 4, 5)", "hardware register HW_REG_MODE"),
+        ("s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 2), 3", "rounds otherwise"),
+        ("s_setreg_b32 hwreg(HW_REG_MODE, 4, 4), s0", "hardware register HW_REG_MODE"),
+        ("s_denorm_mode 0", "flushes denormals"),
+        ("s_trap 2", "a trap"),
+        ("s_movrels_b32 s90, s100", "106 scalar registers, at 109"),
+    ],
+)
+def test_what_a_trace_cannot_know_has_a_name(text, words):
+    wave = random_wave(random.Random(1), "gfx1030")
+    wave.m0 = 9
+    with pytest.raises(UserError, match=words):
+        emulate([wave], [text], "gfx1030")
+
+
+def test_modes_that_stay_as_they_are():
+    texts = [
+        *("s_getreg_b32 s0, hwreg(HW_REG_MODE, 0, 4)", "s_getreg_b32 s1, hwreg(HW_REG_MODE, 4, 2)"),
+        *(
+            "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 4, 2), 3",
+            "s_setreg_b32 hwreg(HW_REG_FLAT_SCR_LO), s0",
+        ),
+        *("s_round_mode 0x0", "s_denorm_mode 15", "s_call_b64 s[2:3], 2", "s_mov_b32 s0, 5"),
+    ]
+    wave = random_wave(random.Random(1), "gfx1030")
+    m = emulate([wave], texts, "gfx1030")
+    assert m.scalar[:4, 0].tolist() == [0, 3, 8 * 7, 0]
+
+
 MANY = 1 << 30
 
 
