@@ -502,6 +502,18 @@ def to_half(x: Array) -> Array:
     return np.where(nan, quiet.view(_F16), narrow)
 
 
+def from_brain(x: Array) -> Array:
+    """Numbers of 16 bits, bf16 as uint16, as float32."""
+    return (x.astype(_U32) << _U32(16)).view(_F32)
+
+
+def to_brain(x: Array) -> Array:
+    """A float32 as bf16, uint16: to the nearest even number; a NaN becomes quiet."""
+    bits = np.ascontiguousarray(x).view(_U32)
+    rounded = bits + (bits >> _U32(16) & _U32(1)) + _U32(0x7FFF)
+    return (np.where(np.isnan(x), bits | _U32(0x400000), rounded) >> _U32(16)).astype(_U16)
+
+
 def toward_zero16(x: Array) -> Array:
     """A float32 as float16, rounded towards zero."""
     near = x.astype(_F16)

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from mcage.errors import UserError
-from mcage.tracing.emulation.arithmetic import WORD, Array, least, most
+from mcage.tracing.emulation.arithmetic import WORD, Array, from_brain, least, most, to_brain
 from mcage.tracing.emulation.machine import (
+    M0,
     NULL,
     PRIVATE_BASE,
     SHARED_BASE,
@@ -197,12 +198,15 @@ def moved_by(text: str) -> Moved:
     return Moved(words, size, plain in ("sbyte", "sshort", "i8", "i16"), half)
 
 
+def _extended(value: Array, moved: Moved) -> Array:
+    sign = np.uint32(1 << (8 * moved.size - 1) if moved.extended else 0)
+    return (value ^ sign) - sign
+
+
 def _put_loaded(m: Machine, first: int, moved: Moved, values: list[Array]) -> None:
     words = []
     for number, value in enumerate(values, first):
-        if moved.extended:
-            sign = np.uint32(1 << (8 * moved.size - 1))
-            value = (value ^ sign) - sign
+        value = _extended(value, moved)
         if moved.half is not None:
             before = m.vector[number, m.group]
             if moved.half:
@@ -486,8 +490,6 @@ def _swizzled(text: str, lanes: int) -> Array:
 def _load(inst: Instruction, machine: Machine, moved: Moved, space: Space) -> Execute:
     """Load the first operand and those behind it; lanes that are not there get 0."""
     first = register_number(inst.operands[0], machine)
-    if "lds" in inst.modifiers:
-        raise UnsupportedError("loads into LDS")
 
     def execute(m: Machine) -> None:
         values = []
@@ -500,6 +502,27 @@ def _load(inst: Instruction, machine: Machine, moved: Moved, space: Space) -> Ex
             value[lanes] = _loaded(content, offset, moved.size)
             values.append(value)
         _put_loaded(m, first, moved, values)
+
+    return execute
+
+
+def _load_to_lds(inst: Instruction, moved: Moved, space: Space) -> Execute:
+    """Load a word of the LDS of each lane, at M0, the offset and four times the lane's number.
+
+    After the ISA guide of AMD Instinct MI300 (memory buffer load to LDS) and LLVM's intrinsics,
+    which say that the offset counts for both addresses.
+    """
+    if moved.words > 1:
+        raise UnsupportedError("loads of several words into LDS")
+    constant = np.int64(_offset(inst))
+
+    def execute(m: Machine) -> None:
+        ((content, offset, good),) = space(m, 1, moved.size)
+        value = np.zeros(int(m.lanes_on.sum()), np.uint32)
+        value[good] = _loaded(content, offset, moved.size)
+        at = (m.word(M0) & np.uint32(0xFFFF)).astype(np.int64)[:, None] + 4 * np.arange(m.lanes)
+        lds, place = _lds_of(m, _active(m, at + constant), 4)
+        _store(lds, place, _extended(value, moved), 4)
 
     return execute
 
@@ -536,9 +559,16 @@ def _address_and_data(
     return (first, *others[takes:]), others[:takes]
 
 
+def to_lds(inst: Instruction) -> bool:
+    """Whether an instruction loads into the LDS, and has no register for it."""
+    return "lds" in inst.modifiers or "_load_lds_" in inst.name
+
+
 def _access(inst: Instruction, machine: Machine, where: str, loads: bool, text: str) -> Execute:
     """A load or a store by a flat address, or by a resource."""
-    moved = moved_by(text)
+    moved = moved_by(text.removeprefix("lds_"))
+    if to_lds(inst):
+        return _load_to_lds(inst, moved, _SPACES[where](inst, machine, inst.operands))
     address, data = _address_and_data(inst.operands, where, takes=not loads, gives=loads)
     space = _SPACES[where](inst, machine, address)
     execute = _load(inst, machine, moved, space) if loads else _stored(machine, moved, data, space)
@@ -573,13 +603,17 @@ _ATOMICS: dict[str, Callable[[Any, Any], Any]] = {
     "storexchg": lambda old, new: new,
     "inc": lambda old, new: np.where(old >= new, old.dtype.type(0), old + old.dtype.type(1)),
     "dec": lambda old, new: np.where((old == 0) | (old > new), new, old - old.dtype.type(1)),
+    "csub": lambda old, new: np.where(old >= new, old - new, old.dtype.type(0)),
     "pk_add": lambda old, new: (old.view(np.float16) + new.view(np.float16)).view(np.uint32),
+    "pk_add_bf16": lambda old, new: to_brain(
+        from_brain(old.view(np.uint16)) + from_brain(new.view(np.uint16))
+    ).view(np.uint32),
 }
 
 
 def _atomic_kind(operation: str, text: str) -> str:
     """Type of an atomic: of its name, or of what it does where the name gives only a size."""
-    if operation == "pk_add":
+    if operation.startswith("pk_add"):
         return "u32"
     if text in ("u32", "i32", "f32", "u64", "i64", "f64", "f16"):
         return text
@@ -626,6 +660,7 @@ def _atomic(
     target: Operand | None,
 ) -> Execute:
     """Change memory; the operands of a compare-and-swap are new, expected."""
+    operation += "_bf16" if inst.name.endswith("bf16") else ""
     if operation not in _ATOMICS and operation not in ("cmpswap", "mskor"):
         raise UnsupportedError("atomic")
     size = WORD[kind](0).itemsize
@@ -725,11 +760,11 @@ def _scalar_load(inst: Instruction, machine: Machine, text: str) -> Execute:
 
 _ATOMIC_LDS = (
     r"ds_(add|sub|rsub|min|max|and|or|xor|inc|dec|wrxchg|storexchg|cmpst|cmpstore|mskor)(_rtn)?"
-    r"_([uifb](?:32|64))$|ds_(pk_add)(_rtn)?_(f16)$"
+    r"_([uifb](?:32|64))$|ds_(pk_add)(_rtn)?_(b?f16)$"
 )
 _ATOMIC = (
     r"(global|flat|buffer)_atomic_(add|sub|smin|umin|smax|umax|fmin|fmax|min|max|and|or|xor|swap"
-    r"|cmpswap|inc|dec)(?:_(x2|[uifb](?:32|64)))?$|(global|flat|buffer)_atomic_(pk_add)_(f16)$"
+    r"|cmpswap|csub|inc|dec)(?:_(x2|[uifb](?:32|64)))?$|(global|flat|buffer)_atomic_(pk_add)_(b?f16)$"
 )
 
 

@@ -30,7 +30,7 @@ from mcage.tracing.emulation.machine import (
     register_number,
     scalar_source,
 )
-from mcage.tracing.emulation.memory import build_memory
+from mcage.tracing.emulation.memory import build_memory, to_lds
 from mcage.tracing.emulation.scalar import NOTHING, branch_condition, build_scalar
 from mcage.tracing.emulation.vector import build_dual, build_vector
 from mcage.tracing.importing.contents import Contents
@@ -238,7 +238,7 @@ def _kind(inst: Instruction) -> int:
 def has_result(inst: Instruction) -> bool:
     """Whether the first operand is a destination."""
     name = inst.name
-    if ("store" in name and "rtn" not in name) or name.startswith("ds_write"):
+    if to_lds(inst) or ("store" in name and "rtn" not in name) or name.startswith("ds_write"):
         return False
     if "atomic" in name:
         return "glc" in inst.modifiers or "sc0" in inst.modifiers

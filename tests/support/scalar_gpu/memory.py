@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from . import floats
-from .floats import F16, F32, F64
+from .floats import BF16, F16, F32, F64, Format
 from .machine import (
     MASK32,
     Instruction,
@@ -45,7 +45,7 @@ SIZES = {
 def access_of(name: str) -> Access:
     """Of a name such as "load_ubyte_d16_hi" or "load_d16_hi_u8"."""
     _, *words = name.split("_")
-    (what,) = {*words} - {"d16", "hi"}
+    (what,) = {*words} - {"d16", "hi", "lds"}
     half = int("hi" in words) if "d16" in words else None
     return Access(SIZES[what], what[0] in "si" and what != "short", half)
 
@@ -73,6 +73,19 @@ def transfer(wave: Wave, name: str, data: Operand, locate: Locate) -> None:
         write_lane(wave, data, width, lane, bits)
 
 
+def transfer_to_lds(wave: Wave, ins: Instruction, name: str, locate: Locate) -> None:
+    """A load of a word of the LDS for each lane: at M0[15:0], the offset and 4 times the lane's
+    number (CDNA3 ISA, "Memory Buffer Load to LDS"; LLVM, llvm.amdgcn.global.load.lds)."""
+    access, lds, found = access_of(name), Space(wave.lds), {}
+    for lane in wave.active():
+        space, address = locate(lane)
+        loaded = space.load(address, access.size)
+        found[lane] = int.from_bytes(loaded, "little", signed=access.sign) & MASK32
+    for lane, number in found.items():
+        place = (wave.m0 & 0xFFFF) + offset_of(ins) + 4 * lane
+        lds.store(place, number.to_bytes(4, "little"))
+
+
 # Atomics: new value of memory from the old one and the data.
 def wrap_increment(old: int, data: int) -> int:
     return 0 if old >= data else old + 1
@@ -86,9 +99,12 @@ def as_signed(function: Callable[[int, int], int], bits: int) -> Callable[[int, 
     return lambda a, b: function(signed(a, bits), signed(b, bits))
 
 
-def packed_add(a: int, b: int) -> int:
-    low, high = (floats.add(a >> i & 0xFFFF, b >> i & 0xFFFF, F16) for i in (0, 16))
-    return low | high << 16
+def packed_add(f: Format) -> Callable[[int, int], int]:
+    def add(a: int, b: int) -> int:
+        low, high = (floats.add(a >> i & 0xFFFF, b >> i & 0xFFFF, f) for i in (0, 16))
+        return low | high << 16
+
+    return add
 
 
 def atomic_operation(name: str) -> tuple[Callable[..., int], int]:
@@ -98,7 +114,7 @@ def atomic_operation(name: str) -> tuple[Callable[..., int], int]:
     """
     size = 8 if name.endswith(("_x2", "64")) else 4
     bare = re.sub(r"_x2|_rtn", "", name)
-    match = re.fullmatch(r"(.*?)(?:_(u32|i32|b32|u64|i64|b64|f32|f64|f16))?", bare)
+    match = re.fullmatch(r"(.*?)(?:_(u32|i32|b32|u64|i64|b64|f32|f64|b?f16))?", bare)
     assert match is not None
     base, kind = match.groups("")
     f = F32 if size == 4 else F64
@@ -111,7 +127,8 @@ def atomic_operation(name: str) -> tuple[Callable[..., int], int]:
         base = kind[0].replace("i", "s") + base
     table: dict[str, Callable[..., int]] = {
         "add": lambda a, b: a + b,
-        "pk_add": packed_add,
+        "pk_add": packed_add(BF16 if kind == "bf16" else F16),
+        "csub": lambda a, b: a - b if a >= b else 0,
         "sub": lambda a, b: a - b,
         "rsub": lambda a, b: b - a,
         "inc": wrap_increment,
@@ -167,6 +184,8 @@ def flat(wave: Wave, ins: Instruction) -> None:
     scalar = None if segment == "flat" else operands.pop()
     if name.startswith("load"):
         operands.reverse()
+    if "lds" in name:
+        operands.append(operands[0])
     *output, address, data = operands
 
     def locate(lane: int) -> tuple[Space, int]:
@@ -183,6 +202,8 @@ def flat(wave: Wave, ins: Instruction) -> None:
     if name.startswith("atomic"):
         name = name.removeprefix("atomic_")
         atomic(wave, name, data_of(name, data), output[0] if output else None, locate)
+    elif "lds" in name:
+        transfer_to_lds(wave, ins, name, locate)
     else:
         transfer(wave, name, data, locate)
 
@@ -198,7 +219,7 @@ def buffer_space(wave: Wave, descriptor: Operand) -> Space:
 def buffer(wave: Wave, ins: Instruction) -> None:
     """MUBUF of raw buffers: the byte offset including soffset is held against num_records."""
     name = ins.base.removeprefix("buffer_")
-    data, vector, descriptor, scalar = ins.operands
+    *data, vector, descriptor, scalar = ins.operands
     space = buffer_space(wave, descriptor)
     start = space.first + read_scalar(wave, scalar, 32) + offset_of(ins)
 
@@ -207,9 +228,11 @@ def buffer(wave: Wave, ins: Instruction) -> None:
 
     if name.startswith("atomic"):
         name, returns = name.removeprefix("atomic_"), {"glc", "sc0"} & ins.modifiers.keys()
-        atomic(wave, name, data_of(name, data), data if returns else None, locate)
+        atomic(wave, name, data_of(name, data[0]), data[0] if returns else None, locate)
+    elif "lds" in ins.modifiers or "lds" in name:
+        transfer_to_lds(wave, ins, name, locate)
     else:
-        transfer(wave, name, data, locate)
+        transfer(wave, name, data[0], locate)
 
 
 # LDS.

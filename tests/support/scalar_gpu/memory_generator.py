@@ -40,7 +40,10 @@ OLD_FLOAT_ATOMICS = [
     *_atomics("buffer flat global", "add_f32 pk_add_f16 add_f64 min_f64 max_f64"),
     *_atomics("buffer flat global", "fmin fmin_x2 fmax fmax_x2"),
     *("ds_add_f64", "ds_add_rtn_f64", "ds_pk_add_f16", "ds_pk_add_rtn_f16"),
+    *("ds_pk_add_bf16", "ds_pk_add_rtn_bf16", "global_atomic_pk_add_bf16", "buffer_atomic_csub"),
 ]
+TO_LDS = ("dword", "ubyte", "sbyte", "ushort", "sshort")
+"""Loads into the LDS; `lds` stands where the text has it as a modifier."""
 NEW_FLOAT_ATOMICS = _atomics("buffer flat global", "add_f32 min_f32 max_f32")
 DS_ATOMICS = (
     *(f"{n}_u{b}" for n in ("add", "sub", "rsub", "inc", "dec", "min", "max") for b in (32, 64)),
@@ -54,8 +57,7 @@ WORDS = ("b32", "b64", "b96", "b128", "u8", "i8", "u16", "i16")
 def memory_candidates(arch: str) -> list[str]:
     """Accesses to memory, by the names that they had up to gfx10 or have since gfx11.
 
-    Without those of bf16 and csub, which the emulator refuses, and without stores to two places of
-    the LDS: which is first is nowhere laid down.
+    Without stores to two places of the LDS: which is first is nowhere laid down.
     """
     new = arch == "gfx1100"
     load, store, exchange, compare, two, far = (
@@ -78,7 +80,10 @@ def memory_candidates(arch: str) -> list[str]:
             out += [f"{segment}_atomic_{name}" for name in (NEW_ATOMICS if new else OLD_ATOMICS)]
     sizes = ("b32", "b64", "b128", "b256") if new else ("dword", "dwordx2", "dwordx4", "dwordx8")
     out += [f"s_{kind}load_{size}" for kind in ("", "buffer_") for size in sizes]
-    return out + (NEW_FLOAT_ATOMICS if new else OLD_FLOAT_ATOMICS)
+    if new:
+        return [*out, *NEW_FLOAT_ATOMICS, *(f"buffer_load_lds_{of}" for of in NEW_LOADS[:5])]
+    out += [f"{segment}_load_lds_{of}" for segment in ("global", "scratch") for of in TO_LDS]
+    return [*out, *OLD_FLOAT_ATOMICS, *(f"buffer_load_{of} lds" for of in TO_LDS)]
 
 
 def data_words(name: str) -> int:
@@ -145,6 +150,7 @@ def memory_text(rng: random.Random, arch: str, base: str) -> str:
         if arch in ("gfx1030", "gfx1100") and rng.random() < 0.2:
             offset = "null"
         return f"{base} {registers(12, words, 's')}, {address}, {offset}"
+    base, modifier, lds = base.partition(" ")
     words = data_words(name)
     number = rng.randrange(1, 32) * 4
     offset = rng.choice(("", f" offset:{number}"))
@@ -155,6 +161,8 @@ def memory_text(rng: random.Random, arch: str, base: str) -> str:
     if segment == "buffer":
         address = rng.choice(("v0, s[4:7], s8 offen", "off, s[4:7], s8", "v0, s[4:7], 0 offen"))
         tail = returning if returns else ""
+        if "lds" in name:
+            return f"{base} {address}{offset}{modifier}{lds}"
         target = data if atomic or name.startswith("store") else registers(8, words)
         return f"{base} {target}, {address}{offset}{tail}"
     if segment == "flat":
@@ -163,6 +171,8 @@ def memory_text(rng: random.Random, arch: str, base: str) -> str:
         address, scalar = rng.choice((("v0", ", s[2:3]"), ("v[2:3]", ", off")))
     else:
         address, scalar = rng.choice((("v1", ", off"), ("off", ", s9")))
+    if "load_lds" in name:
+        return f"{base} {address}{scalar}{offset}"
     if name.startswith("load"):
         return f"{base} {registers(8, words)}, {address}{scalar}{offset}"
     first = f"{registers(8, words)}, " if returns else ""
@@ -193,6 +203,7 @@ def prepare_memory(rng: random.Random, arch: str, collide: bool = False) -> Wave
         ],
         [rng.getrandbits(32) for _ in range(106)],
         exec=rng.choice(((1 << lanes) - 1, rng.getrandbits(lanes))),
+        m0=4 * rng.randrange(64),
         lds=content(LDS_SIZE),
         memory=Space(content(SIZE), BASE),
         scratch=[bytearray(rng.randbytes(SCRATCH_SIZE)) for _ in range(lanes)],

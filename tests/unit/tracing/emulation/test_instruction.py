@@ -124,6 +124,20 @@ def test_registers_that_are_chosen_at_run_time_are_recorded(arch, texts, reads, 
 
 
 @each(
+    ("text", "registers"),
+    [
+        ("buffer_load_dword v1, s[0:3], 0 offen lds", (1,)),
+        ("global_load_lds_dword v[2:3], off", (2, 3)),
+        ("buffer_load_dword v1, v2, s[0:3], 0 offen", (2,)),
+    ],
+)
+def test_a_load_into_local_memory_reads_its_address(text, registers):
+    m = machine_of([random_wave(random.Random(1), "gfx90a")], "gfx90a")
+    code = CodeObject("gfx90a", {}, bytearray(), [], {0: (text, 8)})
+    assert Instructions(code, 0, m).at(0).reads == registers
+
+
+@each(
     ("text", "words"),
     [
         ("v_movrels_b32_e32 v1, v20", "v1, v20 at 0x8: 48 vector registers of a wave, at 50"),
