@@ -14,6 +14,7 @@ from mcage.tracing.emulation.machine import M0, TTMP, Operand, parse
 from mcage.tracing.emulation.memory import SCRATCH_BASE
 from mcage.tracing.emulation.timing import waits_for
 from mcage.tracing.emulation.waves import Budget, Instructions, Run
+from mcage.tracing.importing.contents import Contents
 
 
 def v(number, count=1, text="", **more):
@@ -97,7 +98,7 @@ def recorded_run(texts, arch, indexes):
     listing = {4 * place: (text, 4) for place, text in enumerate([*texts, "s_endpgm"])}
     program = Instructions(CodeObject(arch, {}, bytearray(), [], listing), 0, m)
     everybody, groups = np.ones(len(waves), np.bool_), np.arange(len(waves))
-    run = Run(m, program, groups, everybody, {}, Budget(100))
+    run = Run(m, program, groups, everybody, Contents(m.lanes), Budget(100))
     run.finish()
     ran = run.waves(0, 0 * groups, np.ones(len(waves), np.int64))
     texts_of = [[program.codes[code >> 1].inst.text for code in wave.codes] for wave in ran]
