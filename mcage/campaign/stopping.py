@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from mcage.campaign.finished import Finished, Source, refuse_damaged
 from mcage.files.inputs import DamagedFileError
 from mcage.results.header import Header, StoppingRule
+from mcage.stats.estimates import CONFIDENCE
 from mcage.stats.survival import Precision
 
 # How precisely a campaign knows the quantity of its stopping rule, as numbers and in words.
@@ -49,7 +50,7 @@ class CampaignPrecision:
     @property
     def reached(self) -> bool:
         """Whether every case is as precise as the rule asks."""
-        return self._worst[1].relative <= self.rule.rel_ci
+        return self._width(self._worst[1]) <= self.rule.limit
 
     def on_the_way(self) -> str:
         """One line for those who watch."""
@@ -57,18 +58,18 @@ class CampaignPrecision:
 
     def at_the_end(self) -> str:
         """One line that says with what the campaign ends, and what more instances would bring."""
-        asked = f"{self.rule.of} to {_percent(self.rule.rel_ci)}"
+        asked = f"{self.rule.of} to {self._written(self.rule.limit)}"
         if any(self.cases):  # a quantity of a single part has no label
             asked += " in every case"
         if self.reached:
             begin = f"{asked} with {self.instances} of at most {self.header.instances} instances"
         else:
-            short = sum(case.relative > self.rule.rel_ci for case in self.cases.values())
+            short = sum(self._width(case) > self.rule.limit for case in self.cases.values())
             begin = (
                 f"NOT {asked}: all {self.instances} instances are computed, and {short} of "
                 f"{len(self.cases)} fall short"
             )
-        known = sum(case.relative == 0.0 for case in self.cases.values())
+        known = sum(self._width(case) == 0.0 for case in self.cases.values())
         if known == len(self.cases):
             return f"{begin}; no case can become tighter"
         parts = [begin, f"worst: {self._worst_in_words()}"]
@@ -79,30 +80,37 @@ class CampaignPrecision:
 
     @property
     def _worst(self) -> tuple[str, Precision]:
-        return max(self.cases.items(), key=lambda case: case[1].relative)
+        return max(self.cases.items(), key=lambda case: self._width(case[1]))
 
     def _worst_in_words(self) -> str:
         label, precision = self._worst
         value = self.header.quantities[self.rule.of].in_words(precision.estimate)
-        return f"{label} {value} ({_percent(precision.relative)})".lstrip()
+        return f"{label} {value} ({self._written(self._width(precision))})".lstrip()
+
+    def _width(self, precision: Precision) -> float:
+        return self.rule.width(precision)
+
+    def _written(self, width: float) -> str:
+        """Half-width in words: relative ones in percent, with its level where it is unusual."""
+        if self.rule.margin is not None:
+            words = "no interval" if math.isinf(width) else f"±{width:.2g}"
+        else:
+            words = "no relative precision" if math.isinf(width) else f"±{100 * width:.2g} %"
+        return words if self.rule.level == CONFIDENCE else f"{words} at {self.rule.level:.10g}"
 
     def _needed(self, factors: tuple[int, ...]) -> str:
         """Instances for intervals narrower than asked for: they shrink with the root of these."""
-        worst = self._worst[1].relative
+        worst = self._width(self._worst[1])
         if math.isinf(worst):
             return "the number of instances that would do is unknown"
 
         def needed(wanted: float) -> str:
             if worst <= wanted:
-                return f"{_percent(wanted)} is reached, too"
+                return f"{self._written(wanted)} is reached, too"
             number = _two_digits(self.instances * (worst / wanted) ** 2)
-            return f"{_percent(wanted)} needs about {number}"
+            return f"{self._written(wanted)} needs about {number}"
 
-        return ", ".join(needed(self.rule.rel_ci / factor) for factor in factors)
-
-
-def _percent(relative: float) -> str:
-    return "no relative precision" if math.isinf(relative) else f"±{100 * relative:.2g} %"
+        return ", ".join(needed(self.rule.limit / factor) for factor in factors)
 
 
 def _two_digits(number: float) -> int:
@@ -178,7 +186,7 @@ class Watch:
             return header, ""
         quantity = header.quantities[rule.of]
         self._add(sources, quantity.variables)
-        precisions = quantity.precisions(self._sample)
+        precisions = quantity.precisions(self._sample, rule.level)
         state = CampaignPrecision(header, rule, self.checkpoint, precisions)
         if state.reached or self.checkpoint == header.instances:
             words = state.at_the_end()

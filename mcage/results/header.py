@@ -24,7 +24,8 @@ from mcage.results.axes import Axis
 from mcage.results.differences import Difference, digests_apart, programs_in, spec_differences
 from mcage.results.measures import Measure, quantities_of
 from mcage.results.variable import Coordinate, Quantity, Variable, mean_of
-from mcage.stats.estimates import known_name
+from mcage.stats.estimates import CONFIDENCE, known_name
+from mcage.stats.survival import Precision
 from mcage.version import Code, running_code
 
 SCHEMA_VERSION = 11
@@ -54,18 +55,36 @@ class StoppingRule:
 
     Parameters
     ----------
-    rel_ci : float
-        Largest half-width of the 95 % interval relative to the value, 0 ... 1, both excluded.
+    rel_ci : float or None
+        Largest half-width of the interval relative to the value, 0 ... 1, both excluded; None
+        where `margin` decides.
     of : str
         Name of the quantity that must be known so well.
     group_size : int
         Instances that depend on one another, such as the slices of a chip: a campaign ends with
         whole groups only.
+    margin : float or None
+        Largest half-width in the unit of the quantity, of shares as fractions.
+    level : float
+        Level of the interval.
     """
 
-    rel_ci: float
+    rel_ci: float | None
     of: str
     group_size: int = 1
+    margin: float | None = None
+    level: float = CONFIDENCE
+
+    @property
+    def limit(self) -> float:
+        """Largest half-width, relative or absolute."""
+        limit = self.rel_ci if self.margin is None else self.margin
+        assert limit is not None
+        return limit
+
+    def width(self, precision: Precision) -> float:
+        """Half-width of a quantity, relative or absolute as the rule has it."""
+        return precision.relative if self.margin is None else precision.absolute
 
 
 def rule_of(
@@ -79,8 +98,8 @@ def rule_of(
     Parameters
     ----------
     stopping : object or None
-        What the spec says: ``rel_ci`` and ``of``, a measure that may stop the study, or of a study
-        without such, the variable of which the mean is looked at.
+        What the spec says: ``rel_ci`` or ``margin``, ``level``, and ``of``, a measure that may
+        stop the study, or of a study without such, the variable of which the mean is looked at.
     variables, measures : iterable of Variable, of Measure
         What the study computes, and what it says of a case.
     group_size : int
@@ -100,7 +119,7 @@ def rule_of(
         must = "must be one of" if stops else "is no variable; choose from"
         said = f"{must} {', '.join(names)}"
         raise UserError(f"stopping.of = {shortened(of)}{':' * bool(stops)} {said}")
-    return StoppingRule(stopping.rel_ci, of, group_size)
+    return StoppingRule(stopping.rel_ci, of, group_size, stopping.margin, stopping.level)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,6 +17,7 @@ import numpy as np
 
 from mcage.results.variable import Better, Coordinate, Quantity, Sample, Variable
 from mcage.stats.estimates import (
+    CONFIDENCE,
     DASH,
     Bools,
     Estimate,
@@ -251,12 +252,12 @@ class Measure:
             return life_quantile(values, self._died(case, values), self.quantile)
         return mean(values, within=self.within(horizon_years))
 
-    def precision(self, case: Sample, horizon_years: float) -> Precision:
-        """How precisely the instances of a case tell it."""
+    def precision(self, case: Sample, horizon_years: float, level: float) -> Precision:
+        """How precisely the instances of a case tell it, by intervals of a level."""
         values = self.of(case)
         if self.quantile is not None:
-            return quantile_precision(values, self._died(case, values), self.quantile)
-        known = mean_precision(values, within=self.within(horizon_years))
+            return quantile_precision(values, self._died(case, values), self.quantile, level)
+        known = mean_precision(values, level, self.within(horizon_years))
         if self.form == "age" and not values.any():
             # Where every slice is dead on arrival, no number of slices gives a relative precision.
             return replace(known, relative=0.0)
@@ -392,7 +393,9 @@ def quantities_of(
     }
     dims = {variable.name: variable.dims for variable in variables}
 
-    def precisions(measures: Sequence[Measure], sample: Sample) -> dict[str, Precision]:
+    def precisions(
+        measures: Sequence[Measure], sample: Sample, level: float = CONFIDENCE
+    ) -> dict[str, Precision]:
         arrays = labels | {name: (dims[name], array) for name, array in sample.items()}
         known = {}
         for place in product(*(range(len(labels[dim][1])) for dim in grid)):
@@ -402,7 +405,7 @@ def quantities_of(
                 last = {measure.axis: -1} if measure.axis else {}
                 case = Case(arrays, index | last, spec_toml=spec_toml)
                 known[f"{label} {measure.part}".rstrip()] = measure.precision(
-                    case, case.horizon_years
+                    case, case.horizon_years, level
                 )
         return known
 

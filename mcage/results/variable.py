@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.stats.estimates import Estimate, with_bounds
+from mcage.stats.estimates import CONFIDENCE, Estimate, with_bounds
 from mcage.stats.survival import Precision, mean_precision
 
 Better = Literal["less", "more", ""]
@@ -127,14 +127,14 @@ class Quantity:
     variables : tuple of str
         What it is computed from; each has the dimension ``instance``.
     precisions : callable
-        From these variables to the precision of each part, by its label. The label is empty where
-        there is a single part only.
+        From these variables, and the level of intervals (95 % by default), to the precision of
+        each part, by its label. The label is empty where there is a single part only.
     in_words : callable
         From an estimate to text with a unit.
     """
 
     variables: tuple[str, ...]
-    precisions: Callable[[Sample], dict[str, Precision]]
+    precisions: Callable[..., dict[str, Precision]]
     in_words: Callable[[Estimate], str]
 
 
@@ -150,14 +150,14 @@ def mean_of(variable: Variable, labels: Mapping[str, Sequence[Any]]) -> Quantity
     """
     others = [dim for dim in variable.dims if dim != "instance"]
 
-    def precisions(sample: Sample) -> dict[str, Precision]:
+    def precisions(sample: Sample, level: float = CONFIDENCE) -> dict[str, Precision]:
         values = sample[variable.name]
         means = {}
         for place in product(*(range(len(labels[dim])) for dim in others)):
             index: list[Any] = list(place)
             index.insert(variable.instance_axis, slice(None))
             words = [str(labels[dim][i]) for dim, i in zip(others, place, strict=True)]
-            means[" ".join(words)] = mean_precision(values[tuple(index)])
+            means[" ".join(words)] = mean_precision(values[tuple(index)], level)
         return means
 
     unit = "" if variable.units == "1" else f" {variable.units}"

@@ -68,7 +68,7 @@ class SingleCase:
         spec = self.spec
         if spec.stopping is not None:
             raise UserError(
-                f"stopping.rel_ci = {spec.stopping.rel_ci:g}: {self.study} computes as many "
+                f"stopping: {self.study} computes as many "
                 "instances as the spec says; leave it out of the spec"
             )
         cases = spec.cases({name: scenario(name) for name in spec.scenarios})

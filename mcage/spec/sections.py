@@ -802,10 +802,18 @@ class Stopping(Section):
     panel: ClassVar = "Run"
 
     rel_ci: Annotated[
-        float, Field(gt=0, lt=1), Option("--rel-ci FRACTION", default="compute all instances")
-    ]
-    """Half-width of the 95 % interval, relative to the value (0.01 for 1 %), at which a study ends
+        float | None,
+        Field(gt=0, lt=1),
+        Option("--rel-ci FRACTION", default="compute all instances"),
+    ] = None
+    """Half-width of the interval, relative to the value (0.01 for 1 %), at which a study ends
     before --instances."""
+    margin: Annotated[
+        float | None, Field(gt=0, le=1e6), Option("--margin WIDTH", default="--rel-ci", seldom=True)
+    ] = None
+    """The same in the unit of the quantity, of shares as a fraction (0.01 for one point)."""
+    level: Annotated[float, Field(gt=0.5, lt=1), Option("--level SHARE", seldom=True)] = 0.95
+    """Level of the interval that --rel-ci or --margin looks at."""
     of: Annotated[Name, Option("--of QUANTITY")] = "median_life"
     """Quantity that --rel-ci looks at: median_life, b10_life, rmst (mean life up to the horizon),
     max_dvth or spill_rate."""
@@ -813,8 +821,12 @@ class Stopping(Section):
     @model_validator(mode="before")
     @classmethod
     def _has_a_precision(cls, stopping: Any) -> Any:
-        if isinstance(stopping, dict) and "rel_ci" not in stopping:
-            raise ValueError("the precision to reach is missing: give rel_ci, too")
+        if isinstance(stopping, dict):
+            given = [key for key in ("rel_ci", "margin") if stopping.get(key) is not None]
+            if not given:
+                raise ValueError("the precision to reach is missing: give rel_ci or margin, too")
+            if len(given) > 1:
+                raise ValueError("rel_ci and margin are two precisions: leave one of both out")
         return stopping
 
 

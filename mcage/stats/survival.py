@@ -513,6 +513,15 @@ class Precision:
     estimate: estimates.Estimate
     relative: float
 
+    @property
+    def absolute(self) -> float:
+        """Largest distance of a bound from the value; infinite of an interval without a bound."""
+        if self.relative == 0.0:
+            return 0.0
+        of = self.estimate
+        distance = max(of.upper - of.value, of.value - of.lower)
+        return math.inf if math.isnan(distance) else distance
+
 
 def quantile_precision(
     life_years: estimates.Floats,

@@ -73,6 +73,8 @@ def several(of, empty=False, most=None):
 EXTENT = {"instances": integers(1, 10**9), "seed": integers(0, 2**63 - 1)}
 STOPPING = {
     "stopping.rel_ci": numbers(0, 1, above=True, below=True),
+    "stopping.margin": numbers(0, 1e6, above=True),
+    "stopping.level": numbers(0.5, 1, above=True, below=True),
     "stopping.of": name(),
 }
 OF_SWEEPS = EXTENT | {
@@ -133,7 +135,7 @@ OF_SWEEPS = EXTENT | {
     **STOPPING,
 }
 
-BESIDE = {"stopping.of": {"rel_ci": 0.1}}
+BESIDE = dict.fromkeys(("stopping.of", "stopping.level"), {"rel_ci": 0.1})
 """Keys that must stand beside one."""
 
 

@@ -49,7 +49,7 @@ def test_a_probability_asks_for_the_vdd():
         ((*CASE, "--age", "11"), "age = 11 years, expected 0 ... 10"),
         (("spec.toml", *CASE), "faults.mode = 'table'"),
         ((*CASE, "--set", "aging.nbti_spread_mv=1"), "aging.nbti_spread_mv = 1: the proposals"),
-        (("stopping.toml", *CASE), "stopping.rel_ci = 0.1: an estimate of rare events computes as"),
+        (("stopping.toml", *CASE), "stopping: an estimate of rare events computes as"),
     ],
 )
 def test_mistakes_take_one_line_and_exit_with_2(refusal, arguments, message, tmp_path):

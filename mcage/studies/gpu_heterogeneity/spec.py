@@ -175,7 +175,8 @@ class HeterogeneitySpec(StudySpec):
     command: ClassVar[str] = "gpu heterogeneity"
 
     compared: ClassVar = [
-        *("readings", "fields", "fills", "instances", "seed", "stopping.rel_ci", "stopping.of"),
+        *("readings", "fields", "fills", "instances", "seed", "stopping.rel_ci", "stopping.margin"),
+        *("stopping.level", "stopping.of"),
     ]
 
     instances: Annotated[int, Field(ge=1, le=10**9), Option("--instances N")] = 10_000

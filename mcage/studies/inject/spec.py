@@ -13,7 +13,7 @@ from mcage.errors import UserError
 from mcage.plain_text import shortened
 from mcage.spec import SweepSpec
 from mcage.spec.keys import PLUG_IN, Option, Section, UsedIf
-from mcage.spec.sections import Life, Name, Workload
+from mcage.spec.sections import Life, Name, Stopping, Workload
 from mcage.tracing.emulation.program import Program
 
 if TYPE_CHECKING:
@@ -124,18 +124,12 @@ class Inject(Section):
         return self
 
 
-class InjectStopping(Section):
+class InjectStopping(Stopping):
     """When injections may end before the last one."""
 
-    panel: ClassVar = "Run"
-
-    rel_ci: Annotated[
-        float, Field(gt=0, lt=1), Option("--rel-ci FRACTION", default="compute all instances")
-    ]
-    """Half-width of the 95 % interval, relative to the value, at which injections end before
-    --instances."""
     of: Annotated[Literal["sdc", "sdc_beyond", "due"], Option("--of QUANTITY")] = "sdc"
-    """Share that --rel-ci looks at: sdc (wrong outputs), sdc_beyond (beyond the tolerance), due."""
+    """Share that --rel-ci or --margin looks at: sdc (wrong outputs), sdc_beyond (beyond the
+    tolerance), due."""
 
 
 class ChosenCells:
@@ -235,7 +229,7 @@ class InjectSpec(SweepSpec):
     life: InjectLife = InjectLife()
     program: Program = Program()
     inject: Inject = Inject()
-    stopping: InjectStopping | None = None  # type: ignore[assignment]
+    stopping: InjectStopping | None = None
 
     @classmethod
     def plain(cls, fields: dict[str, Any]) -> dict[str, Any]:

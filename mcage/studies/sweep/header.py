@@ -444,7 +444,7 @@ def independent_slices(spec: SweepSpec) -> int:
     slices = spec.faults.slices_per_chip
     if slices > 1 and (spec.faults.dies_differ(spec.scenarios) or spec.draws is not None):
         raise UserError(
-            f"stopping.rel_ci = {spec.stopping.rel_ci:g}: {slices} slices share each die, and dies "
+            f"stopping: {slices} slices share each die, and dies "
             "differ: slices are not independent, and their intervals too narrow to stop by; leave "
             "it out, or set faults.slices_per_chip = 1"
         )

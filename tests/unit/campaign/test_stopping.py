@@ -255,5 +255,5 @@ def test_the_rule_of_a_spec():
     assert rule(stopping=asked, faults={"slices_per_chip": 4}) == StoppingRule(0.02, "b10_life", 4)
     alone = {"sigma_die_volts": 0.01}
     assert rule(stopping=asked, faults=alone) == StoppingRule(0.02, "b10_life", 1)
-    with pytest.raises(UserError, match=r"stopping.rel_ci = 0.02: 4 slices share each die"):
+    with pytest.raises(UserError, match=r"stopping: 4 slices share each die"):
         rule(stopping=asked, faults={"slices_per_chip": 4, "sigma_die_volts": 0.01})

@@ -66,7 +66,7 @@ FIELDS = {
         ]
     },
     "draws": {"columns": {"aging.constants.alpha": [1.2, 1.3]}},
-    "stopping": {"rel_ci": 0.01, "of": "spill_rate"},
+    "stopping": {"rel_ci": None, "margin": 0.01, "level": 0.99, "of": "spill_rate"},
     "programs": {"workload.kernels: k.h5": "0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f"},
 }
 """Every field, with a value that is not its default: at a bound, where that is no other rule's."""
@@ -102,7 +102,10 @@ def every_field_changed():
 def said(spec):
     """Every field that has a value."""
     fields = leaves(spec.model_dump(mode="json"))
-    return {key: value for key, value in fields if value is not None}
+    set_ = {key: value for key, value in fields if value is not None}
+    if stopping := set_.get("stopping"):  # a table of its own
+        set_["stopping"] = {key: of for key, of in stopping.items() if of is not None}
+    return set_
 
 
 def refusal(fields):

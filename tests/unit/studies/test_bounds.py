@@ -61,7 +61,7 @@ OF_INJECTIONS = {
     "inject.ages_years": several(numbers(0, 100), empty=True, most=100),
     "inject.tolerance": numbers(0, 1e9),
     "inject.test_interval_years": numbers(0, 100),
-    "stopping.rel_ci": STOPPING["stopping.rel_ci"],
+    **STOPPING,
     "stopping.of": choices("sdc", "sdc_beyond", "due"),
 }
 OF_GATING = EXTENT | {
