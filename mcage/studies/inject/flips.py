@@ -7,7 +7,7 @@ changes it, and of those that change several needed bits, and are drawn so much 
 their share are drawn anew.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -16,12 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcage.geometry import COMPONENT_BITS, Floats, Integers, SliceGeometry
+from mcage.plain_text import shown
 from mcage.protection.codes import Outcome
 from mcage.protection.policy import Protection, turns
 from mcage.random import streams_of
-from mcage.studies.inject.kernel import CODE_BITS, NeededBit, PlacedKernel
+from mcage.studies.inject.kernel import CODE_BITS, Form, InjectedKernel, NeededBit, PlacedKernel
 from mcage.studies.inject.outcomes import Fate
 from mcage.studies.inject.slices import FaultsAtAge
+from mcage.studies.inject.spec import MOMENT, RANDOM, SINGLE, STEP, TWO_BITS, ZERO, ChosenPlaces
 from mcage.tracing.emulation.faults import Flip, RunFaults
 
 DRAWS = "inject.flip"
@@ -50,6 +52,48 @@ class Upset:
     bit: NeededBit
     columns: tuple[int, int]
     cell: int
+    attempts: int
+
+    def struck(self, where: PlacedKernel) -> "Struck":
+        """Where and when, by the record of the file."""
+        bit, kernel = self.bit, where.kernel
+        window = int(kernel.writes.window[bit.write])
+        lane, number = divmod(self.cell, COMPONENT_BITS)
+        is_plain = where.form[bit.write] == Form.PLAIN and lane >= 0
+        return Struck(
+            window,
+            kernel.step_after(window, bit.cycle),
+            int(kernel.writes.reg[bit.write]),
+            lane,
+            number if is_plain else -1,
+            bit.write,
+            bit.entry,
+            bit.cycle,
+            self.columns[1] - self.columns[0],
+            self.attempts,
+        )
+
+
+class Struck(NamedTuple):
+    """Where and when a flip has hit, as files record it.
+
+    Attributes
+    ----------
+    window, step, register, lane, bit, write
+        As of `RegisterFlip`; lane and bit are -1 where no single one was hit.
+    entry, cycle, cells, attempts : int
+        Physical entry; cycle of the trace; cells that change; flips that were drawn until it.
+    """
+
+    window: int
+    step: int
+    register: int
+    lane: int
+    bit: int
+    write: int
+    entry: int
+    cycle: int
+    cells: int
     attempts: int
 
 
@@ -172,6 +216,221 @@ def drawn_cells(where: PlacedKernel, protection: Protection, sizes: Sequence[flo
     if len(sizes) == 1 or protection.code is None:
         return needed
     return needed * protection.code.bits / least_ways(where, protection)
+
+
+@dataclass(frozen=True)
+class RegisterFlip:
+    """Bits of a lane of a register, as a program sees it, that change at once.
+
+    Parameters
+    ----------
+    window : int
+        Window of its wave.
+    step : int
+        Instructions that the wave has executed before.
+    register, lane, bit : int
+        Which; of several bits the lowest.
+    write : int
+        Write of the trace that has left the value; -1 if the register has never been written.
+    draw : float
+        Uniform number, 0 ... 1, of which a random value hangs.
+    kind : str
+        As of ``inject.upset``: what changes.
+    """
+
+    window: int
+    step: int
+    register: int
+    lane: int
+    bit: int
+    write: int
+    draw: float
+    kind: str
+
+    def struck(self, where: PlacedKernel) -> Struck:
+        """Where and when, by the record of the file."""
+        kernel, placed = where.kernel, where.placed
+        entry = int(placed.entry[0, placed.home[self.write]]) if self.write >= 0 else -1
+        cycle = kernel.cycle_of(self.window, self.step)
+        is_whole = self.kind in (RANDOM, ZERO)
+        return Struck(
+            self.window,
+            self.step,
+            self.register,
+            self.lane,
+            -1 if is_whole else self.bit,
+            self.write,
+            entry,
+            cycle,
+            COMPONENT_BITS if is_whole else 1 + (self.kind == TWO_BITS),
+            1,
+        )
+
+    def hit(self, where: PlacedKernel) -> "Hit":
+        """Find out what it does."""
+        kernel = where.kernel
+        value = 0
+        if self.write >= 0:
+            value = int(where.values[where.value[self.write], self.lane])
+        errors = {
+            SINGLE: 1 << self.bit,
+            TWO_BITS: 3 << self.bit,
+            RANDOM: value ^ int(self.draw * 2**COMPONENT_BITS),
+            ZERO: value,
+        }
+        bits = np.zeros(kernel.geometry.components, np.uint32)
+        bits[self.lane] = errors[self.kind]
+        flip = Flip(self.step, self.register, bits)
+        faults = RunFaults(flips={kernel.place_of(self.window): [flip]})
+        changed = int(bits[self.lane]).bit_count()
+        return Hit(faults if changed else None, Fate.MASKED, changed)
+
+
+def flips_of_results(
+    seed: int, instances: NDArray[np.int64], kernel: InjectedKernel, kind: str
+) -> list[RegisterFlip]:
+    """Flips of results of instructions, just after them: every lane of every result alike.
+
+    An instruction that writes several registers counts as one, of which one is chosen. So do the
+    tools that inject into destinations: SASSIFI (Hari et al., ISPASS 2017), NVBitFI (Tsai et al.,
+    DSN 2021).
+
+    Parameters
+    ----------
+    seed, instances, kind
+        As of `upsets_of`; ``inject.upset``.
+    kernel : InjectedKernel
+        The kernel.
+    """
+    steps, writes = kernel.step_of_write, kernel.writes
+    lanes = kernel.lanes_of_write
+    place = writes.window * (int(steps.max()) + 2) + steps
+    _, instruction, registers = np.unique(place, return_inverse=True, return_counts=True)
+    weights = np.where(steps < 0, 0.0, np.bitwise_count(lanes) / registers[instruction])
+    cumulated = np.cumsum(weights)
+    flips = []
+    for draws in streams_of(seed, DRAWS, instances.tolist()):
+        of_write, of_lane, of_bit, of_value = draws.random(4)
+        write = int(np.searchsorted(cumulated, of_write * cumulated[-1], side="right"))
+        numbers = np.flatnonzero(lanes[write] >> np.arange(64, dtype=np.uint64) & np.uint64(1))
+        flips.append(
+            RegisterFlip(
+                int(writes.window[write]),
+                int(steps[write]) + 1,
+                int(writes.reg[write]),
+                int(numbers[int(of_lane * len(numbers))]),
+                _bit(of_bit, kind),
+                write,
+                of_value,
+                kind,
+            )
+        )
+    return flips
+
+
+def _bit(draw: float, kind: str) -> int:
+    """A bit of a register, of two bits beside one another the lower."""
+    return int(draw * (COMPONENT_BITS - (kind == TWO_BITS)))
+
+
+def flips_of_needed_bits(
+    seed: int, instances: NDArray[np.int64], where: PlacedKernel, kind: str
+) -> list[RegisterFlip]:
+    """Flips of lanes of which a value is needed, each as likely in every cycle as any other.
+
+    Arguments as of `upsets_of` and `flips_of_results`.
+    """
+    kernel, flips = where.kernel, []
+    for draws in streams_of(seed, DRAWS, instances.tolist()):
+        bit = where.needed_bit(draws.random(4))
+        of_bit, of_value = draws.random(2)
+        window = int(kernel.writes.window[bit.write])
+        flips.append(
+            RegisterFlip(
+                window,
+                kernel.step_after(window, bit.cycle),
+                int(kernel.writes.reg[bit.write]),
+                bit.cell // COMPONENT_BITS,
+                _bit(of_bit, kind),
+                bit.write,
+                of_value,
+                kind,
+            )
+        )
+    return flips
+
+
+def flips_at(
+    places: ChosenPlaces, seed: int, instances: NDArray[np.int64], kernel: InjectedKernel, kind: str
+) -> list[RegisterFlip]:
+    """Flips at chosen places.
+
+    Parameters
+    ----------
+    places : ChosenPlaces
+        The places.
+    seed, instances, kernel, kind
+        As of `flips_of_results`.
+
+    Raises
+    ------
+    UserError
+        The kernel has no such wave, register, lane or moment.
+    """
+    windows = {kernel.place_of(window): window for window in range(len(kernel.waves))}
+    streams = streams_of(seed, DRAWS, instances.tolist())
+    return [
+        _flip_at(places, instance, windows, kernel, kind, draws.random())
+        for instance, draws in zip(instances.tolist(), streams, strict=True)
+    ]
+
+
+def _flip_at(
+    places: ChosenPlaces,
+    instance: int,
+    windows: Mapping[tuple[int, int], int],
+    kernel: InjectedKernel,
+    kind: str,
+    draw: float,
+) -> RegisterFlip:
+    row, cycles = places.rows[instance], kernel.trace.cycles
+    group, wave, register, lane, bit = (
+        int(row[name]) for name in ("work_group", "wave", "register", "lane", "bit")
+    )
+    if (window := windows.get((group, wave))) is None:
+        there = shown(", ".join(f"{group} {wave}" for group, wave in sorted(windows)), 80)
+        places.refuse(
+            instance,
+            f"wave {wave} of work-group {group} does not run on the recorded SIMD unit; these do: "
+            f"{there}",
+        )
+    steps = len(kernel.waves[window].codes)
+    bounds = {
+        "register": (register, kernel.emulation.window),
+        "lane": (lane, kernel.geometry.components),
+        "bit": (bit, COMPONENT_BITS - (kind == TWO_BITS)),
+        STEP: (int(row.get(STEP, 0)), steps),
+    }
+    for name, (number, end) in bounds.items():
+        if not 0 <= number < end:
+            places.refuse(instance, f"{name} = {number}, must be 0 ... {end - 1}")
+    if MOMENT in row:
+        if not 0 <= row[MOMENT] < 1:
+            places.refuse(instance, f"moment = {row[MOMENT]:g}, must be 0 ... 1, without 1")
+        step = kernel.step_after(window, int(row[MOMENT] * cycles))
+        if step >= steps or row[MOMENT] * cycles < kernel.cycle_of(window, 0):
+            begin, end = kernel.cycle_of(window, 0), kernel.cycle_of(window, steps - 1)
+            places.refuse(
+                instance,
+                f"moment = {row[MOMENT]:g}: wave {wave} of work-group {group} runs from "
+                f"{begin / cycles:.6g} to {end / cycles:.6g}",
+            )
+    else:
+        step = bounds[STEP][0]
+    writes = kernel.writes_of_window(window)
+    before = writes[(kernel.writes.reg[writes] == register) & (kernel.step_of_write[writes] < step)]
+    write = int(before[-1]) if len(before) else -1
+    return RegisterFlip(window, step, register, lane, bit, write, draw, kind)
 
 
 class Hit(NamedTuple):

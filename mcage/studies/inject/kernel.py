@@ -26,7 +26,7 @@ from mcage.soft_errors.ace import (
 )
 from mcage.studies.inject.spec import CODE, COMPILER, INPUTS, LAUNCH, SOURCE
 from mcage.techniques import Technique
-from mcage.traces.model import Trace
+from mcage.traces.model import WRITE, Trace
 from mcage.traces.patterns import GROUP, classify, compressible, wc_bytes, wc_sizes
 from mcage.traces.transforms import released
 from mcage.tracing.emulation.arithmetic import Array, as_bits
@@ -94,6 +94,7 @@ class InjectedKernel:
         self.trace: Trace = released(recorded(ready, emulated).trace, release)
         self.digest, self._registers = ready.digest, registers
         self.waves: list[Wave] = emulated.waves
+        self._codes = emulated.codes
         self.needs: Needs = needs_of(self.trace)
         begins = np.array([wave.begin for wave in self.waves])
         self._first_cycle = int(begins.min())  # of the emulator, in which the trace begins
@@ -124,6 +125,49 @@ class InjectedKernel:
         """Work-group of a window, and number of its wave in it."""
         wave = self.waves[window]
         return wave.work_group, wave.number
+
+    @cached_property
+    def step_of_write(self) -> Integers:
+        """Instruction of its wave that each write is of, from 0: int64[writes].
+
+        -1 of what a register holds before the first.
+        """
+        step = np.full(len(self.writes.reg), -1)
+        for window, wave in enumerate(self.waves):
+            if wave.step is None:
+                continue
+            writes, on = self.writes_of_window(window), np.flatnonzero(wave.mask)
+            order = on[np.argsort(wave.register[on], kind="stable")]
+            registers = self.writes.reg[writes]
+            most = int(registers.max()) + 1
+            more = np.bincount(registers, minlength=most)
+            more -= np.bincount(wave.register[order], minlength=most)
+            # Before the first instruction a register is written once, or not at all.
+            is_first = np.append(True, registers[1:] != registers[:-1])
+            step[writes[~(is_first & (more[registers] > 0))]] = wave.step[order]
+        return step
+
+    @property
+    def lanes_of_write(self) -> NDArray[np.uint64]:
+        """Lanes that each write has written: uint64[writes]."""
+        return np.asarray(self.trace.exec_mask[self.trace.kind == WRITE])
+
+    def instruction_at(self, window: int, step: int) -> int:
+        """Address of an instruction of a window's wave in the code object; -1 before the first."""
+        if step < 0:
+            return -1
+        code = self._codes[int(self.waves[window].codes[step]) >> 1]
+        return code.inst.address - self.emulation.image
+
+    @property
+    def listing(self) -> dict[int, str]:
+        """Text of each instruction that was reached, by its address, rising."""
+        texts = {code.inst.address - self.emulation.image: code.inst.text for code in self._codes}
+        return dict(sorted(texts.items()))
+
+    def cycle_of(self, window: int, step: int) -> int:
+        """Cycle of the trace in which an instruction of a window's wave issues."""
+        return int(self.waves[window].issued[step]) - self._first_cycle
 
     def writes_of_window(self, window: int) -> Integers:
         """Writes of a window, register by register, each in the order of time."""

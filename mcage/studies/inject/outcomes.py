@@ -13,7 +13,7 @@ from mcage.results.measures import UNKNOWN, Case, Measure
 from mcage.results.variable import Variable, flags_of
 from mcage.spec.sections import tables_of
 from mcage.stats.estimates import Bools, Estimate, Floats, mean, proportion
-from mcage.studies.inject.spec import SINGLE, InjectSpec
+from mcage.studies.inject.spec import FLIP, SINGLE, InjectSpec
 
 
 class Fate(IntEnum):
@@ -135,6 +135,24 @@ OF_SLICES = (
 """Further variables of slices with all their faults."""
 
 OF_FLIPS = (
+    Variable("flip_work_group", ("case", "instance"), "int32", "1", "work-group that was hit"),
+    Variable("flip_wave", ("case", "instance"), "int16", "1", "wave of the work-group"),
+    Variable(
+        "flip_step",
+        ("case", "instance"),
+        "int64",
+        "1",
+        "instructions that the wave had executed before",
+    ),
+    Variable(
+        "flip_instruction",
+        ("case", "instance"),
+        "int32",
+        "1",
+        "instruction that has left the value that was hit",
+        "The number of its line in `instruction`.",
+        within="instruction",
+    ),
     Variable("flip_register", ("case", "instance"), "int16", "1", "register that was hit"),
     Variable(
         "flip_bit",
@@ -143,7 +161,7 @@ OF_FLIPS = (
         "1",
         "bit of the register, 0 ... 31",
         "-1 where a compressed value was hit, of which many lanes depend on one cell, or a check "
-        "bit. Of several cells: of the one that was drawn.",
+        "bit, or all bits. Of several cells: of the one that was drawn, or the lowest.",
     ),
     Variable(
         "flip_lane",
@@ -163,7 +181,15 @@ OF_FLIPS = (
         "An upset of several needed cells is drawn more often than it happens, and drawn anew; "
         "drawn_fit over the mean of this is the rate of the flips.",
     ),
-    Variable("flip_entry", ("case", "instance"), "int16", "1", "entry that was hit"),
+    Variable(
+        "flip_entry",
+        ("case", "instance"),
+        "int16",
+        "1",
+        "entry that was hit",
+        "-1 of a register that has never been written. Of a register as programs see it, that of "
+        "the first pass.",
+    ),
     Variable(
         "flip_moment",
         ("case", "instance"),
@@ -178,7 +204,8 @@ OF_FLIPS = (
 # Measures of each case at each age, declared once.
 
 FLIPS = ("fate", "drawn_fit")
-"""Variables of flips, of which files of slices with their faulty cells lack a part."""
+"""Variables of flips of cells, of which other files lack a part: nobody knows how often registers
+change, as programs see them."""
 
 
 @cache
@@ -189,7 +216,8 @@ def asked(spec_toml: str) -> InjectSpec:
 
 def _counted(case: Case) -> Bools:
     """Injections of which something is known; of flips, those of slices that are in use."""
-    left_out = NOT_RUN if "drawn_fit" in case else (Fate.NOT_EMULATED,)
+    is_flip = asked(case.spec_toml).inject.fault == FLIP
+    left_out = NOT_RUN if is_flip else (Fate.NOT_EMULATED,)
     return np.asarray(~np.isin(case["fate"], left_out))
 
 

@@ -1,16 +1,19 @@
 """The spec of injections: a sweep's keys, the kernel that runs, and what becomes wrong."""
 
+import csv
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NoReturn, Self
 
 from pydantic import Field, model_validator
 
 from mcage.errors import UserError
-from mcage.plain_text import shortened
+from mcage.files.inputs import MIB, UnreadableFileError, read_regular
+from mcage.plain_text import shortened, shown_path
 from mcage.spec import SweepSpec
 from mcage.spec.keys import PLUG_IN, Option, Section, UsedIf
 from mcage.spec.sections import Life, Name, Stopping, Workload
@@ -23,15 +26,21 @@ if TYPE_CHECKING:
 SOURCE, CODE = "program.source: file", "program.source: code object"
 COMPILER, INPUTS = "program.source: compiler", "program.args: values"
 LAUNCH = "program.grid: launch"
-CELLS = "inject.stuck_cells: file"
+CELLS, PLACES = "inject.stuck_cells: file", "inject.at: places"
 """Keys by which files record the digests of the kernel and its arguments, and what is known by
-name: its compiler, and what is launched; and that of the stuck cells."""
+name: its compiler, and what is launched; and those of stuck cells and of places of flips."""
 
 FLIP, READ = "flip", "read"
 """Kinds of faults that are treated unlike stuck cells."""
 
 SINGLE = "single"
 """Flips of one cell each."""
+
+TWO_BITS, RANDOM, ZERO = "two-bits", "random", "zero"
+"""Flips of two bits beside one another in a lane's register; of all of it, to another value."""
+
+CYCLE, INSTRUCTION = "cycle", "instruction"
+"""What is as likely as any other: a needed bit in a cycle, or a write of a register by a lane."""
 
 MONTH_YEARS = 1 / 12
 
@@ -61,6 +70,11 @@ _OF_SAMPLED_SLICES = (
 """Keys on which nothing hangs but when sampled cells fail, and who knows of it."""
 
 
+_NOT_OF_FLIPS = (
+    "inject.fault = {spec.inject.fault!r}: faulty cells are those of the fault map; leave it out"
+)
+
+
 def _against_stuck_cells(spec: "InjectSpec") -> str:
     """Keys that contradict a file of stuck cells."""
     if spec.inject.fault == FLIP:
@@ -87,16 +101,32 @@ class Inject(Section):
     faulty give one value for ever. read: they lose the other value when it is read, after that
     read."""
     upset: Annotated[
-        Literal["single", "28nm", "16nm"],
-        Option("--upset SIZE"),
-        UsedIf(
-            lambda spec, _: spec.inject.fault == FLIP,
-            "inject.fault = {spec.inject.fault!r}: faulty cells are those of the fault map; leave "
-            "it out",
-        ),
+        Literal["single", "two-bits", "random", "zero", "28nm", "16nm"],
+        Option("--upset KIND"),
+        UsedIf(lambda spec, _: spec.inject.fault == FLIP, _NOT_OF_FLIPS),
     ] = "single"
     """Cells of a flip. single: one. 28nm, 16nm: one or several neighbours of a row, as often as in
-    that technology node."""
+    that technology node. two-bits, random, zero: two bits beside one another in a lane's register,
+    or all of it, which takes a random value, or 0."""
+    weight: Annotated[
+        Literal["cycle", "instruction"],
+        Option("--weight UNIT"),
+        UsedIf(
+            lambda spec, _: spec.inject.fault == FLIP and spec.inject.at is None,
+            "no flip is drawn: inject.fault = {spec.inject.fault!r}, inject.at = "
+            "{spec.inject.at!r}; leave one of both out",
+        ),
+    ] = "cycle"
+    """Flips that are equally likely. cycle: of every needed bit in every cycle (AVF). instruction:
+    of the result of every instruction in every lane, just after it, needed or not (PVF)."""
+    at: Annotated[
+        Name | None,
+        Option("--at PLACE|FILE.csv", default="drawn"),
+        UsedIf(lambda spec, _: spec.inject.fault == FLIP, _NOT_OF_FLIPS),
+    ] = None
+    """Where and when bits flip: 'work_group=0 wave=1 register=5 lane=7 bit=3 moment=0.5', or a CSV
+    file with such columns and a line for each. moment: share of the kernel's time; or step:
+    instructions that the wave has executed."""
     ages_years: Annotated[
         tuple[Annotated[float, Field(ge=0, le=100)], ...],
         Field(max_length=100),
@@ -123,6 +153,24 @@ class Inject(Section):
             raise ValueError(f"ages_years = {list(self.ages_years)!r} must rise")
         return self
 
+    @property
+    def of_registers(self) -> str:
+        """The key by which flips are those of registers as programs see them; empty of cells."""
+        if self.at is not None:
+            return f"at = {shortened(self.at)}"
+        if self.weight == INSTRUCTION:
+            return f"weight = {self.weight!r}"
+        return f"upset = {self.upset!r}" if self.upset in (TWO_BITS, RANDOM, ZERO) else ""
+
+    @model_validator(mode="after")
+    def _of_cells_or_of_registers(self) -> Self:
+        if self.of_registers and self.upset not in (SINGLE, TWO_BITS, RANDOM, ZERO):
+            raise ValueError(
+                f"upset = {self.upset!r} reaches cells beside one another in the file, but "
+                f"{self.of_registers} registers of a program: leave one of both out"
+            )
+        return self
+
 
 class InjectStopping(Stopping):
     """When injections may end before the last one."""
@@ -130,6 +178,84 @@ class InjectStopping(Stopping):
     of: Annotated[Literal["sdc", "sdc_beyond", "due"], Option("--of QUANTITY")] = "sdc"
     """Share that --rel-ci or --margin looks at: sdc (wrong outputs), sdc_beyond (beyond the
     tolerance), due."""
+
+
+_MOST_BYTES_OF_PLACES = 16 * MIB
+_PLACE = ("work_group", "wave", "register", "lane", "bit")
+MOMENT, STEP = "moment", "step"
+
+
+class ChosenPlaces:
+    """Places and moments of flips 0 ... N - 1, as a text or a CSV file has them.
+
+    Parameters
+    ----------
+    text : str
+        ``NAME=VALUE ...``, or the name of a file.
+
+    Attributes
+    ----------
+    rows : list of dict of str to float
+        Of each flip: work-group, wave, register, lane and bit, and moment or step.
+    instances : int
+        N.
+    digest : str
+        Hash of what they say.
+
+    Raises
+    ------
+    UserError
+        The file cannot be read; a column is missing or unknown, or no number.
+    """
+
+    def __init__(self, text: str) -> None:
+        from mcage.tracing.emulation.compilers import content_digest
+
+        if "=" in text:
+            pairs = [part.partition("=")[::2] for part in text.replace(",", " ").split()]
+            self._name, lines = "inject.at", [(0, dict(pairs))]
+            if len(lines[0][1]) < len(pairs):
+                raise UserError(f"inject.at = {shortened(text)}: names a value twice")
+        else:
+            self._name = f"inject.at: {shown_path(Path(text))}"
+            try:
+                content = read_regular(Path(text), _MOST_BYTES_OF_PLACES).decode("utf-8-sig")
+                reader = csv.reader(content.splitlines())
+                head = [name.strip() for name in next(reader, [])]
+                lines = [
+                    (reader.line_num, dict(zip_longest(head, line, fillvalue="")))
+                    for line in reader
+                    if line
+                ]
+            except UnreadableFileError as error:
+                raise UserError(f"{self._name}: cannot read the file ({error.reason})") from error
+            except (UnicodeDecodeError, csv.Error) as error:
+                raise UserError(f"{self._name}: is no CSV in UTF-8") from error
+            if not lines:
+                raise UserError(f"{self._name}: has no line below its head")
+        self._lines = [number for number, _ in lines]
+        self.rows = [self._row(row, line) for row, (_, line) in enumerate(lines)]
+        self.instances = len(self.rows)
+        self.digest = content_digest(json.dumps(self.rows).encode())
+
+    def _row(self, number: int, line: Mapping[str, str]) -> dict[str, float]:
+        when = MOMENT if MOMENT in line else STEP
+        if set(line) != {*_PLACE, when}:
+            self.refuse(
+                number, f"has {', '.join(line)}, must have {', '.join(_PLACE)}, and moment or step"
+            )
+        row: dict[str, float] = {}
+        for name, text in line.items():
+            try:
+                row[name] = float(text) if name == MOMENT else int(text)
+            except ValueError:
+                self.refuse(number, f"{name} = {shortened(text)} is no number")
+        return row
+
+    def refuse(self, number: int, why: str) -> NoReturn:
+        """Refuse a place by its number, with its line in the file."""
+        line = self._lines[number]
+        raise UserError(f"{self._name}:{f' line {line}:' if line else ''} {why}")
 
 
 class ChosenCells:
@@ -205,10 +331,18 @@ class InjectSpec(SweepSpec):
             "program.entry",
         ),
         CELLS: ("inject.stuck_cells",),
+        PLACES: ("inject.at",),
     }
 
     compared: ClassVar = [
-        *("inject.fault", "inject.upset", "techniques", "protections", "environments"),
+        *(
+            "inject.fault",
+            "inject.upset",
+            "inject.weight",
+            "techniques",
+            "protections",
+            "environments",
+        ),
         *("scenarios", "vdd_volts", "inject.ages_years", "instances", "seed"),
     ]
 
@@ -235,13 +369,14 @@ class InjectSpec(SweepSpec):
     def plain(cls, fields: dict[str, Any]) -> dict[str, Any]:
         """Return the fields of a sweep whose only kernel is the program.
 
-        As many instances as a file of stuck cells has, unless the fields say it.
+        As many instances as a file of stuck cells or places has, unless the fields say it.
         """
         fields = super().plain(fields)
         inject = fields.get("inject")
-        cells = inject.get("stuck_cells") if isinstance(inject, Mapping) else None
-        if isinstance(cells, str) and "instances" not in fields:
-            fields = fields | {"instances": ChosenCells(cells).instances}
+        if isinstance(inject, Mapping) and "instances" not in fields:
+            for key, chosen in (("stuck_cells", ChosenCells), ("at", ChosenPlaces)):
+                if isinstance(name := inject.get(key), str):
+                    fields = fields | {"instances": chosen(name).instances}
         program = fields.get("program")
         workload = fields.get("workload", {})
         if not isinstance(program, Mapping) or not isinstance(workload, Mapping):

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from mcage.engines.interface import Engine
 from mcage.errors import UserError
-from mcage.geometry import COMPONENT_BITS
 from mcage.lifetime import EndCause
 from mcage.lifetime.faulty_cells import faulty_cells
 from mcage.plain_text import shortened
@@ -23,8 +22,18 @@ from mcage.results.writer import Arrays
 from mcage.soft_errors.rates import MBIT, upsets
 from mcage.studies.common import StudyOfSpec
 from mcage.studies.inject.cells import CellRules, CellsUnderWaves, ran_with
-from mcage.studies.inject.flips import ONE_CELL, Upset, drawn_cells, hit, upsets_of
-from mcage.studies.inject.kernel import Form, InjectedKernel, PlacedKernel, WrongOutputs
+from mcage.studies.inject.flips import (
+    ONE_CELL,
+    RegisterFlip,
+    Upset,
+    drawn_cells,
+    flips_at,
+    flips_of_needed_bits,
+    flips_of_results,
+    hit,
+    upsets_of,
+)
+from mcage.studies.inject.kernel import InjectedKernel, PlacedKernel, WrongOutputs
 from mcage.studies.inject.outcomes import (
     DETECTED,
     MEASURES,
@@ -43,7 +52,17 @@ from mcage.studies.inject.slices import (
     numbers_of,
     values_of_cells,
 )
-from mcage.studies.inject.spec import CELLS, FLIP, READ, SINGLE, ChosenCells, InjectSpec
+from mcage.studies.inject.spec import (
+    CELLS,
+    FLIP,
+    INSTRUCTION,
+    PLACES,
+    READ,
+    SINGLE,
+    ChosenCells,
+    ChosenPlaces,
+    InjectSpec,
+)
 from mcage.studies.sweep.axes import AXES, GEOMETRY, KERNELS
 from mcage.studies.sweep.batch import slices_of_case
 from mcage.studies.sweep.plan import PlannedCase, SweepPlan
@@ -83,6 +102,14 @@ NEEDED = Variable(
     "share of the bits of the register file that are needed, on the mean over time",
     "The AVF by ACE: flips are injected into these bits; a flip of any other changes nothing.",
 )
+LINE = Variable(
+    "instruction",
+    ("instruction",),
+    "text",
+    "1",
+    "instructions that write registers, by address in the code object",
+)
+BEFORE_THE_FIRST = "before the first instruction"
 ALLOCATED = Variable(
     "allocated_share",
     ("case",),
@@ -109,15 +136,15 @@ class InjectPlan(SweepPlan):
     """A sweep whose slices run the injected kernel."""
 
     def __init__(
-        self, spec: InjectSpec, engine: Engine, kernel: InjectedKernel, cells: Mapping[str, str]
+        self, spec: InjectSpec, engine: Engine, kernel: InjectedKernel, digests: Mapping[str, str]
     ) -> None:
-        self._kernel, self.cells = kernel, cells
+        self._kernel, self.digests = kernel, digests
         super().__init__(spec, engine)
 
     @property
     def programs(self) -> dict[str, str]:
-        """Digests of the kernel, of what it is made of, and of a file of stuck cells."""
-        return self._kernel.programs | dict(self.cells)
+        """Digests of the kernel, of what it is made of, and of chosen cells or places."""
+        return self._kernel.programs | dict(self.digests)
 
     def _traces(self) -> tuple[RecordedTrace, ...]:
         trace = self._kernel.trace
@@ -155,23 +182,45 @@ class InjectStudy(StudyOfSpec):
         self.engine_reason = engine_reason
         name = spec.inject.stuck_cells
         chosen = None if name is None else ChosenCells(name)  # before the kernel runs
-        if chosen is not None and spec.instances > chosen.instances:
-            raise UserError(
-                f"instances = {spec.instances}: inject.stuck_cells = {shortened(name)} has cells "
-                f"of {chosen.instances} instances; give so many, or fewer"
-            )
+        self._places = None if spec.inject.at is None else ChosenPlaces(spec.inject.at)
+        for key, table in (("stuck_cells", chosen), ("at", self._places)):
+            if table is not None and spec.instances > table.instances:
+                raise UserError(
+                    f"instances = {spec.instances}: inject.{key} = "
+                    f"{shortened(getattr(spec.inject, key))} has {table.instances} instances; give "
+                    "so many, or fewer"
+                )
         release = spec.workload.release
         self.kernel = InjectedKernel(spec.program, CellsUnderWaves, release, say, spec.programs)
         self._chosen = None if chosen is None else chosen.of(self.kernel.geometry, spec.seed)
-        cells = {} if chosen is None else {CELLS: chosen.digest}
-        self.plan = InjectPlan(spec, engine, self.kernel, cells)
+        digests = {} if chosen is None else {CELLS: chosen.digest}
+        if self._places is not None:
+            digests[PLACES] = self._places.digest
+        self.plan = InjectPlan(spec, engine, self.kernel, digests)
         self._placements: dict[str, PlacedKernel] = {}
+        if self._places is not None:
+            flips_at(self._places, *self._drawn_by(np.arange(spec.instances)))
         for case in self.plan.cases:
+            self._require_values_as_they_are(case)
             if not self._placement(case).needed_share:
                 raise UserError(
                     f"inject: technique {case.case.technique}: no bit of the register file is "
                     "ever needed"
                 )
+
+    def _require_values_as_they_are(self, case: PlannedCase) -> None:
+        """Refuse flips of registers as programs see them where cells hold something else."""
+        of, technique = self.spec.inject.of_registers, case.technique
+        if not of or self.spec.inject.fault != FLIP:
+            return
+        name = protection.name if (protection := case.conditions.protection).code else ""
+        if technique.stores_inline or technique.stores_in_blocks:
+            name = technique.name
+        if name:
+            raise UserError(
+                f"inject.{of}: a register changes as the program sees it, behind {name!r}, which "
+                "would make no difference; leave one of both out"
+            )
 
     @property
     def _is_flip(self) -> bool:
@@ -192,7 +241,7 @@ class InjectStudy(StudyOfSpec):
         spec, plan = self.spec, self.plan
         where = [self._placement(case) for case in plan.cases]
         points = points_of_cases(InjectHeader.axes, plan.cases, plan.spec_values)
-        digest = plan.digest(self.kernel.digest, *plan.cells.values())
+        digest = plan.digest(self.kernel.digest, *plan.digests.values())
         return InjectHeader(
             name="inject",
             computes=VARIABLES + (OF_FLIPS if self._is_flip else OF_SLICES),
@@ -203,13 +252,27 @@ class InjectStudy(StudyOfSpec):
                 Coordinate(ALLOCATED, [each.allocated_share for each in where]),
                 *(
                     [Coordinate(DRAWN, [self._drawn_fit(case) for case in plan.cases])]
-                    if self._is_flip
+                    if self._is_flip and not spec.inject.of_registers
                     else ()
                 ),
+                *([Coordinate(LINE, list(self._lines.values()))] if self._is_flip else ()),
             ),
             stopping=rule_of(spec.stopping, VARIABLES, MEASURES),
             **self.campaign(plan.recorded_spec, digest, plan.engine),
         )
+
+    @cached_property
+    def _lines(self) -> dict[int, str]:
+        """Instructions that write registers by address, rising; -1 is before all of them."""
+        kernel = self.kernel
+        where = zip(kernel.writes.window.tolist(), kernel.step_of_write.tolist(), strict=True)
+        writers = {kernel.instruction_at(*each) for each in where} - {-1}
+        lines = {
+            address: f"{address:#x}: {text}"
+            for address, text in kernel.listing.items()
+            if address in writers
+        }
+        return {-1: BEFORE_THE_FIRST} | lines
 
     @property
     def _sizes(self) -> Sequence[float]:
@@ -275,9 +338,22 @@ class InjectStudy(StudyOfSpec):
 
     # Flips.
 
-    def _upsets(self, case: PlannedCase, instances: NDArray[np.int64]) -> list[Upset]:
-        drawn_by = self._placement(case), case.conditions.protection, self._sizes
-        return upsets_of(self.spec.seed, instances, *drawn_by)
+    def _drawn_by(
+        self, instances: NDArray[np.int64]
+    ) -> tuple[int, NDArray[np.int64], InjectedKernel, str]:
+        return self.spec.seed, instances, self.kernel, self.spec.inject.upset
+
+    def _upsets(
+        self, case: PlannedCase, instances: NDArray[np.int64]
+    ) -> Sequence[Upset | RegisterFlip]:
+        spec, where = self.spec, self._placement(case)
+        if self._places is not None:
+            return flips_at(self._places, *self._drawn_by(instances))
+        if spec.inject.weight == INSTRUCTION:
+            return flips_of_results(*self._drawn_by(instances))
+        if spec.inject.of_registers:
+            return flips_of_needed_bits(spec.seed, instances, where, spec.inject.upset)
+        return upsets_of(spec.seed, instances, where, case.conditions.protection, self._sizes)
 
     def _flips(
         self, case: PlannedCase, instances: NDArray[np.int64], results: "_Results"
@@ -293,7 +369,7 @@ class InjectStudy(StudyOfSpec):
         self,
         case: PlannedCase,
         instances: NDArray[np.int64],
-        drawn: Sequence[Upset],
+        drawn: Sequence[Upset | RegisterFlip],
         results: "_Results",
     ) -> list[tuple[RunFaults, list[Place]]]:
         """Wrong bits of flips and their places; the verdicts of codes are noted at once."""
@@ -308,7 +384,10 @@ class InjectStudy(StudyOfSpec):
                     if faults is None or where.refuses(faults.fault_map):
                         results.fate[number, age] = Fate.RETIRED
                         continue
-                of_upset = hit(upset, where, protection, faults)
+                if isinstance(upset, RegisterFlip):
+                    of_upset = upset.hit(where)
+                else:
+                    of_upset = hit(upset, where, protection, faults)
                 results.faulty_bits[number, age] = of_upset.faulty_bits
                 results.fate[number, age] = of_upset.fate
                 if of_upset.faults is not None:
@@ -317,21 +396,31 @@ class InjectStudy(StudyOfSpec):
                     runs.setdefault(key, (of_upset.faults, []))[1].append((number, age))
         return list(runs.values())
 
-    def _hit(self, where: PlacedKernel, drawn: Sequence[Upset]) -> dict[str, NDArray[Any]]:
+    def _hit(
+        self, where: PlacedKernel, drawn: Sequence[Upset | RegisterFlip]
+    ) -> dict[str, NDArray[Any]]:
         """Variables of the places of flips, as the header declares them."""
-        writes, cycles = self.kernel.writes, self.kernel.trace.cycles
-        bits = [upset.bit for upset in drawn]
-        is_plain = np.array([where.form[bit.write] == Form.PLAIN for bit in bits])
-        lane, number = np.divmod([upset.cell for upset in drawn], COMPONENT_BITS)
-        return {
-            "flip_register": np.array([writes.reg[bit.write] for bit in bits], np.int16),
-            "flip_bit": np.where(is_plain & (lane >= 0), number, -1).astype(np.int16),
-            "flip_lane": lane.astype(np.int16),
-            "flip_cells": np.array([np.diff(upset.columns)[0] for upset in drawn], np.int8),
-            "flip_attempts": np.array([upset.attempts for upset in drawn], np.int32),
-            "flip_entry": np.array([bit.entry for bit in bits], np.int16),
-            "flip_moment": np.array([bit.cycle / cycles for bit in bits]),
+        struck = [upset.struck(where) for upset in drawn]
+        kernel, number = self.kernel, {address: n for n, address in enumerate(self._lines)}
+        places = [kernel.place_of(of.window) for of in struck]
+        steps = [kernel.step_of_write[of.write] if of.write >= 0 else -1 for of in struck]
+        columns = {
+            "flip_work_group": [group for group, _ in places],
+            "flip_wave": [wave for _, wave in places],
+            "flip_step": [of.step for of in struck],
+            "flip_instruction": [
+                number[kernel.instruction_at(of.window, int(step))]
+                for of, step in zip(struck, steps, strict=True)
+            ],
+            "flip_register": [of.register for of in struck],
+            "flip_bit": [of.bit for of in struck],
+            "flip_lane": [of.lane for of in struck],
+            "flip_cells": [of.cells for of in struck],
+            "flip_attempts": [of.attempts for of in struck],
+            "flip_entry": [of.entry for of in struck],
+            "flip_moment": [of.cycle / kernel.trace.cycles for of in struck],
         }
+        return {of.name: np.array(columns[of.name], of.dtype) for of in OF_FLIPS}
 
     # Slices with all their faulty cells.
 

@@ -93,6 +93,8 @@ class Emulated:
         compute unit has executed.
     waves : list of Wave
         Waves of the recorded SIMD unit, in the order in which their windows were allocated.
+    codes : list of Reached
+        Instructions by number.
     """
 
     recording: Recording
@@ -100,6 +102,7 @@ class Emulated:
     instructions: int
     approximate: dict[str, float]
     waves: list[Wave]
+    codes: list[Reached]
 
 
 def geometry_of(arch: str) -> SliceGeometry:
@@ -497,7 +500,7 @@ class Emulation:
         waves = sorted(ran[of_unit], key=lambda wave: wave.begin)
         ran.clear()
         recording = self._recording(waves, codes, contents, budget)
-        return Emulated(recording, outputs, budget.most - budget.left, shares, waves)
+        return Emulated(recording, outputs, budget.most - budget.left, shares, waves, codes)
 
     def _recording(
         self, waves: list[Wave], codes: list[Reached], contents: Contents, budget: Budget
