@@ -7,7 +7,7 @@ from enum import StrEnum
 from functools import partial
 from json import dumps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import typer
 from rich.text import Text
@@ -148,6 +148,9 @@ class TableOptions:
     """Show the lives of chips of N successive slices."""
     spare_slices: Annotated[int | None, typer.Option(metavar="N")] = None
     """Number of dead slices that such a chip tolerates. Default: 0."""
+    by: Annotated[Literal["instruction", "register", "bit", "lane"] | None, typer.Option()] = None
+    """Of flips: show what becomes of those into the result of each instruction, each register, bit
+    or lane."""
 
     @property
     def chosen(self) -> list[str]:
@@ -158,6 +161,7 @@ class TableOptions:
             "--fit": self.fit,
             "--rate-at": bool(self.rate_at),
             "--slices-per-chip": self.slices_per_chip is not None,
+            "--by": self.by is not None,
         }
         return [name for name, is_given in asked.items() if is_given]
 
@@ -261,10 +265,12 @@ def _check_studies(headers: Mapping[Path, "Header"], options: Sequence[str]) -> 
     for path, header in headers.items():
         if header.study != headers[first].study:
             raise UserError(f"{path} holds another study than {first}: show it for itself")
-        if options and header.study != "sweep":
-            raise UserError(
-                f"{options[0]} is for sweeps; {path} holds the study {shown(header.study)}"
-            )
+        for option in options:
+            study, whose = ("inject", "injections") if option == "--by" else ("sweep", "sweeps")
+            if header.study != study:
+                raise UserError(
+                    f"{option} is for {whose}; {path} holds the study {shown(header.study)}"
+                )
 
 
 def _other_table(
@@ -273,6 +279,10 @@ def _other_table(
     """Functions that summarize a file, and that make its table."""
     from mcage.studies.sweep import tables
 
+    if which.by:
+        from mcage.studies.inject.presentation import summarize_by, table_by
+
+        return partial(summarize_by, by=which.by), partial(table_by, by=which.by)
     if which.causes:
         return tables.summarize_causes, tables.table_of_causes
     if which.fit:

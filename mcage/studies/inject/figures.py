@@ -48,15 +48,18 @@ OUTCOMES: Mapping[str, tuple[Fate, ...]] = {
 
 
 def of_flips(results: xr.Dataset) -> Iterator[canvas.Plot | canvas.AbsentFigure]:
-    """Outcome of flips by bit and by register, a panel for each case, at the last age."""
-    for variable, what in (("flip_bit", "bit"), ("flip_register", "register")):
+    """Outcome of flips by what was hit, a panel for each case, at the last age."""
+    for what in ("bit", "register", "instruction"):
+        if (variable := f"flip_{what}") not in results:
+            continue  # a file of an earlier version
         plot = CurveFigure(
             f"outcome-by-{what}",
             f"Outcome of flips by {what}, {PERCENT} intervals",
             f"Shares of the flips by the {what} that was hit, with Wilson's intervals; slices that "
             "are not in use are left out. Of compressed values, of which many lanes depend on one "
             "cell, and of check bits, no bit is shown; of several cells, it is that of the one "
-            "that was drawn.",
+            "that was drawn. Instructions are those that have left the value, by their place in "
+            "the file's list: `mcage show --by instruction` prints them.",
             what,
             "flips (%)",
             shape="points",

@@ -13,7 +13,7 @@ from mcage.results.measures import UNKNOWN, Case, Measure
 from mcage.results.variable import Variable, flags_of
 from mcage.spec.sections import tables_of
 from mcage.stats.estimates import Bools, Estimate, Floats, mean, proportion
-from mcage.studies.inject.spec import FLIP, SINGLE, InjectSpec
+from mcage.studies.inject.spec import FLIP, INSTRUCTION, SINGLE, InjectSpec
 
 
 class Fate(IntEnum):
@@ -212,6 +212,24 @@ change, as programs see them."""
 def asked(spec_toml: str) -> InjectSpec:
     """The spec of a results file."""
     return InjectSpec.from_mapping(tables_of(spec_toml))
+
+
+BITS, CELLS, LANES = "needed bits", "cells of needed words", "needed registers of lanes"
+RESULTS, PLACES, SLICES = "results of instructions", "chosen places", "slices"
+
+
+def population(spec: InjectSpec) -> str:
+    """What injections are drawn from: shares of one population are not those of another."""
+    inject = spec.inject
+    if inject.fault != FLIP:
+        return SLICES
+    if inject.at is not None:
+        return PLACES
+    if inject.weight == INSTRUCTION:
+        return RESULTS
+    if inject.of_registers:
+        return LANES
+    return BITS if inject.upset == SINGLE else CELLS
 
 
 def _counted(case: Case) -> Bools:

@@ -4,25 +4,49 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import xarray as xr
 
+from mcage.errors import UserError
+from mcage.report.cases import cases_in, points_of
 from mcage.report.presentation import INTERVALS, Assumptions, Presentation, Summary
-from mcage.report.tables import Column, column
+from mcage.report.tables import Column, ResultTable, column, columns_of_cases
 from mcage.results.header import Header
 from mcage.results.measures import Case, Measure
-from mcage.studies.inject.outcomes import asked
-from mcage.studies.inject.spec import FLIP, SINGLE
+from mcage.stats.estimates import proportion, with_bounds
+from mcage.studies.inject.outcomes import (
+    BITS,
+    CELLS,
+    DETECTED,
+    LANES,
+    NOT_RUN,
+    PLACES,
+    RESULTS,
+    SILENT,
+    SLICES,
+    Fate,
+    asked,
+    population,
+)
+from mcage.studies.inject.spec import FLIP
+from mcage.studies.sweep.axes import AXES
 
 if TYPE_CHECKING:
     from mcage.report.figures.canvas import AbsentFigure, Plot
 
 
-_FLIPS = (
-    "One bit that is needed,",
-    "Neighbouring cells of a row, of which at least one is needed, or lies in a needed word of a "
-    "code,",
-)
-"""Flips of a single cell, and of several."""
+_FLIPS = {
+    BITS: "One bit that is needed, at any moment, each as likely as its rate says; rates of 28 and "
+    "16 nm are recalled or extrapolated: worth a factor of two.",
+    CELLS: "Neighbouring cells of a row, of which at least one is needed, or lies in a needed word "
+    "of a code, at any moment, each as likely as its rate says; rates of 28 and 16 nm are recalled "
+    "or extrapolated: worth a factor of two.",
+    LANES: "A lane's register that is needed, at any moment at which it is, each as likely.",
+    RESULTS: "The result of an instruction in a lane, just after it, needed or not, each as "
+    "likely: not to be set beside shares that are weighted by time.",
+    PLACES: "At chosen places and moments: shares are those of what was chosen.",
+}
+"""What flips are drawn from."""
 
 
 class InjectPresentation(Presentation):
@@ -32,8 +56,8 @@ class InjectPresentation(Presentation):
     along = ("age",)
 
     def added(self, case: Case) -> dict[str, Any]:
-        """How many injections there are."""
-        return {"injections": len(case["fate"])}
+        """How many injections there are, and of what."""
+        return {"injections": len(case["fate"]), "population": population(asked(case.spec_toml))}
 
     def named(self, summaries: Sequence[Summary]) -> list[Column]:
         """The case, and the age where there are several, or slices: lines of a case together."""
@@ -63,7 +87,8 @@ class InjectPresentation(Presentation):
 
     def caption(self, summaries: Sequence[Summary], measures: Sequence[Measure]) -> str:
         """Meaning of the columns, of flips or of slices."""
-        return _caption(_is_flip(summaries))
+        of = dict.fromkeys(row.population for row in summaries)
+        return _COMMON + " ".join(_CAPTIONS[population] for population in of)
 
     def figures(self, header: Header, results: xr.Dataset) -> "Iterator[Plot | AbsentFigure]":
         """Outcomes by bit and register of flips, or wrong answers of slices by age."""
@@ -91,9 +116,7 @@ class InjectPresentation(Presentation):
             assumed.append(
                 (
                     "Flips",
-                    f"{_FLIPS[spec.inject.upset != SINGLE]} at any moment, each as likely as its "
-                    "rate says; rates of 28 and 16 nm are recalled or extrapolated: worth a factor "
-                    "of two.",
+                    _FLIPS[population(spec)],
                 )
             )
         elif spec.inject.stuck_cells is not None:
@@ -117,26 +140,110 @@ class InjectPresentation(Presentation):
 
 
 def _is_flip(summaries: Sequence[Summary]) -> bool:
-    return summaries[0].needed is not None
+    return str(summaries[0].population) != SLICES
 
 
-def _caption(is_flip: bool) -> str:
-    common = (
-        "SDC: the run ends with wrong memory, and no error is reported; beyond: by more than the "
-        "tolerance; DUE: detected by an address, a limit of instructions, or a code. "
-    )
-    if is_flip:
-        return common + (
-            "Flips reach needed bits, several cells with a code any cell of a needed word; AVF: of "
-            "all bits of the register file, by ACE, and as injected: not masked; FIT: of a slice "
-            "while it runs the kernel. Slices that are not in use (retired) are left out. Wilson's "
-            "95 % intervals."
-        )
-    return common + (
-        "Retired: a test has found that the slice cannot run, its technique finds no room or is "
-        "slower than life.slowdown_limit, or its delay has used up the guardband. So far: of "
-        "slices that have ever given a silently wrong answer by this age before any detection, "
-        "and of those with a detection. Before exchange: times that new faults give a "
-        "silently wrong answer over a life, before the exchange rule acts; beside the last age. "
-        "Slices that came to an instruction which is not emulated are left out."
+_COMMON = (
+    "SDC: the run ends with wrong memory, and no error is reported; beyond: by more than the "
+    "tolerance; DUE: detected by an address, a limit of instructions, or a code. "
+)
+_OF_CELLS = (
+    "Flips reach needed bits, several cells with a code any cell of a needed word; AVF: of "
+    "all bits of the register file, by ACE, and as injected: not masked; FIT: of a slice "
+    "while it runs the kernel. Slices that are not in use (retired) are left out. Wilson's "
+    "95 % intervals."
+)
+_CAPTIONS = {
+    BITS: _OF_CELLS,
+    CELLS: _OF_CELLS,
+    LANES: "Flips reach needed registers of lanes. Wilson's 95 % intervals.",
+    RESULTS: "Flips reach results of instructions, each lane of each as likely, needed or not: "
+    "shares weighted by time are others. Wilson's 95 % intervals.",
+    PLACES: "Flips reach chosen places. Wilson's 95 % intervals, of places chosen at random.",
+    SLICES: "Retired: a test has found that the slice cannot run, its technique finds no room or "
+    "is slower than life.slowdown_limit, or its delay has used up the guardband. So far: of "
+    "slices that have ever given a silently wrong answer by this age before any detection, "
+    "and of those with a detection. Before exchange: times that new faults give a "
+    "silently wrong answer over a life, before the exchange rule acts; beside the last age. "
+    "Slices that came to an instruction which is not emulated are left out.",
+}
+
+
+# Flips by what they have hit.
+
+BY = ("instruction", "register", "bit", "lane")
+"""What flips can be counted by, as variables of files are named after them."""
+
+
+def summarize_by(results: xr.Dataset, by: str) -> list[Summary]:
+    """Outcomes of the flips of each case by what they have hit.
+
+    Parameters
+    ----------
+    results : xarray.Dataset
+        Of flips.
+    by : str
+        One of `BY`.
+
+    Returns
+    -------
+    list of Summary
+        Of each case: ``hit``, a summary for each place with its number (of an instruction also
+        its line), the flips there and their shares, at the last age.
+
+    Raises
+    ------
+    UserError
+        The file has no flips, or does not say what they have hit.
+    """
+    if f"flip_{by}" not in results:
+        raise UserError(f"--by {by}: has no flips by {by}; flips are injections without --fault")
+    lines = results["instruction"].values if by == "instruction" else None
+    summaries = []
+    for point, of in zip(points_of(results), cases_in(results), strict=True):
+        fate = of["fate"].transpose("instance", "age").values[:, -1]
+        hit, counted = of[f"flip_{by}"].values, ~np.isin(fate, NOT_RUN)
+        places = []
+        for number in np.unique(hit[counted]).tolist():
+            fates = fate[counted & (hit == number)]
+            places.append(
+                Summary(
+                    {by: number if lines is None else str(lines[number]), "flips": len(fates)}
+                    | {
+                        key: proportion(int(np.isin(fates, of_key).sum()), len(fates))
+                        for key, of_key in _OUTCOMES.items()
+                    }
+                )
+            )
+        summaries.append(Summary(point | {"hit": places}))
+    return summaries
+
+
+_OUTCOMES = {"masked": (Fate.MASKED,), "sdc": SILENT, "sdc_beyond": (Fate.SDC,), "due": DETECTED}
+
+
+def table_by(summaries: Sequence[Summary], by: str) -> ResultTable:
+    """Table with a line for each case and what was hit, of the result of `summarize_by`."""
+    lines = [{**row, **place} for row in summaries for place in row.hit]
+    for line in lines:
+        del line["hit"]
+    return ResultTable(
+        title=f"Flips by {by}",
+        caption=f"{_COMMON}Instructions: those that have left the value that was hit. Wilson's "
+        "95 % intervals.",
+        columns=(
+            *columns_of_cases([axis for axis in AXES if axis.name in lines[0]], lines),
+            column(lines, by, by, primary=True),
+            column(lines, "flips", "flips", "{:,}".format, primary=True),
+            *(
+                column(
+                    lines,
+                    key,
+                    f"{heading}\n[%]",
+                    lambda share: with_bounds(share, 100.0),
+                    primary=key != "sdc_beyond",
+                )
+                for key, heading in zip(_OUTCOMES, ("masked", "SDC", "beyond", "DUE"), strict=True)
+            ),
+        ),
     )
