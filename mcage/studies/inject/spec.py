@@ -49,9 +49,12 @@ AGES_YEARS = (0.0, 1.0, 3.0, 5.0, 10.0)
 
 
 class InjectWorkload(Workload):
-    """The kernel that runs is that of the program."""
+    """The kernels under which slices age: by default the one that runs, all their lives."""
 
-    kernels: tuple[Name, ...] = ()
+    kernels: Annotated[
+        tuple[Name, ...], Option("--kernel NAME", default="the kernel that runs")
+    ] = ()
+    """Bundled kernel or trace file under which slices age, before they run that of SOURCE."""
     suite: Literal["sdk-2011"] = "sdk-2011"
     generations: Literal[0] = 0
 
@@ -317,11 +320,11 @@ def _key_named() -> Iterator[None]:
 class InjectSpec(SweepSpec):
     """Everything that decides injections: the keys of a sweep, the kernel, and its faults.
 
-    The slices run the kernel all their lives.
+    The slices run the kernel all their lives, or others, of `workload.kernels`, until they run it.
     """
 
     command: ClassVar[str] = "inject"
-    decided_by: ClassVar = {
+    decided_by: ClassVar = SweepSpec.decided_by | {
         SOURCE: ("program.source",),
         CODE: ("program.source", "program.arch", "program.flags", "program.args", "program.inputs"),
         COMPILER: ("program.source",),
@@ -367,7 +370,7 @@ class InjectSpec(SweepSpec):
 
     @classmethod
     def plain(cls, fields: dict[str, Any]) -> dict[str, Any]:
-        """Return the fields of a sweep whose only kernel is the program.
+        """Return the fields of a sweep whose only kernel is the program, unless they name others.
 
         As many instances as a file of stuck cells or places has, unless the fields say it.
         """
@@ -382,13 +385,7 @@ class InjectSpec(SweepSpec):
         if not isinstance(program, Mapping) or not isinstance(workload, Mapping):
             return fields
         source = program.get("source")
-        kernels = workload.get("kernels")
-        if kernels and list(kernels) != [source]:
-            raise ValueError(
-                f"workload.kernels = {shortened(kernels)}: slices run the kernel of program.source "
-                "all their lives; leave it out"
-            )
-        if not isinstance(source, str) or not source:
+        if not isinstance(source, str) or not source or workload.get("kernels"):
             return fields
         return fields | {"workload": {**workload, "kernels": [source]}}
 

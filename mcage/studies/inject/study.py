@@ -133,20 +133,30 @@ class InjectHeader(DeclaredHeader):
 
 
 class InjectPlan(SweepPlan):
-    """A sweep whose slices run the injected kernel."""
+    """A sweep whose slices run the injected kernel, or age under others until they do."""
 
     def __init__(
         self, spec: InjectSpec, engine: Engine, kernel: InjectedKernel, digests: Mapping[str, str]
     ) -> None:
         self._kernel, self.digests = kernel, digests
+        self._ages_under_it = spec.workload.kernels == (spec.program.source,)
         super().__init__(spec, engine)
+        here, there = kernel.geometry, self.geometry
+        if here.shape != there.shape:
+            raise UserError(
+                f"workload.kernels: {self.traces[0].name!r} is of a slice {there.name}, but the "
+                f"kernel of program.arch = {spec.program.arch!r} runs on {here.name}"
+            )
 
     @property
     def programs(self) -> dict[str, str]:
         """Digests of the kernel, of what it is made of, and of chosen cells or places."""
-        return self._kernel.programs | dict(self.digests)
+        aged = {} if self._ages_under_it else super().programs
+        return aged | self._kernel.programs | dict(self.digests)
 
     def _traces(self) -> tuple[RecordedTrace, ...]:
+        if not self._ages_under_it:
+            return super()._traces()
         trace = self._kernel.trace
         return (RecordedTrace.of(trace, trace.digest()),)
 
