@@ -135,7 +135,7 @@ OF_SWEEPS = EXTENT | {
     **STOPPING,
 }
 
-BESIDE = dict.fromkeys(("stopping.of", "stopping.level"), {"rel_ci": 0.1})
+BESIDE = {key: {"rel_ci": 0.1} for key in ("stopping.of", "stopping.level")}
 """Keys that must stand beside one."""
 
 

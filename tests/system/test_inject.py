@@ -108,6 +108,31 @@ def test_rates_and_bars_of_slices_that_are_in_use(command, folder):
 
 
 @needs_clang
+def test_flips_by_what_they_hit(command, folder, refusal):
+    """Each counts once; those of one population are not set beside those of another."""
+    for weight in ("cycle", "instruction"):
+        made = (*RUN, "--weight", weight, "--margin", "0.2", "--level", "0.99", "--instances", "60")
+        code, _, said = command(*made, "--out", f"{weight}.h5")
+        assert code == 0, said
+        (case,) = from_json("show", f"{weight}.h5")
+        for by in ("instruction", "register", "bit", "lane"):
+            (of_case,) = from_json("show", f"{weight}.h5", "--by", by)
+            places = of_case["hit"]
+            assert sum(place["flips"] for place in places) == 60
+            masked = sum(place["flips"] * place["masked"]["value"] for place in places)
+            assert masked == pytest.approx(60 * case["masked"]["value"])
+            assert len({place[by] for place in places}) == len(places)
+        assert (case["injected"] is None) == (weight == "instruction")
+    assert case["population"] == "results of instructions"
+    out = command("show", "instruction.h5", "--by", "instruction", "--wide")[1]
+    assert "0x" in out
+    assert "v_" in out
+    said = refusal("compare", "cycle.h5", "instruction.h5")
+    assert "inject.weight" in said
+    assert "--causes is for sweeps" in refusal("show", "cycle.h5", "--causes")
+
+
+@needs_clang
 @pytest.mark.parametrize(
     ("change", "words"),
     [

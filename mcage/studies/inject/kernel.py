@@ -147,10 +147,33 @@ class InjectedKernel:
             step[writes[~(is_first & (more[registers] > 0))]] = wave.step[order]
         return step
 
-    @property
+    @cached_property
+    def _previous(self) -> Integers:
+        return self.writes.previous
+
+    @cached_property
     def lanes_of_write(self) -> NDArray[np.uint64]:
         """Lanes that each write has written: uint64[writes]."""
         return np.asarray(self.trace.exec_mask[self.trace.kind == WRITE])
+
+    def step_of_value(self, write: int, lane: int) -> int:
+        """Instruction of its wave that has left what a lane holds after a write.
+
+        Parameters
+        ----------
+        write : int
+            The write, which may have written other lanes; -1 if the register has none.
+        lane : int
+            The lane; -1 of several, for which the write speaks.
+
+        Returns
+        -------
+        int
+            From 0; -1 before the first.
+        """
+        while write >= 0 and lane >= 0 and not int(self.lanes_of_write[write]) >> lane & 1:
+            write = -1 if self.writes.first[write] else int(self._previous[write])
+        return int(self.step_of_write[write]) if write >= 0 else -1
 
     def instruction_at(self, window: int, step: int) -> int:
         """Address of an instruction of a window's wave in the code object; -1 before the first."""

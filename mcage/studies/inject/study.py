@@ -413,14 +413,13 @@ class InjectStudy(StudyOfSpec):
         struck = [upset.struck(where) for upset in drawn]
         kernel, number = self.kernel, {address: n for n, address in enumerate(self._lines)}
         places = [kernel.place_of(of.window) for of in struck]
-        steps = [kernel.step_of_write[of.write] if of.write >= 0 else -1 for of in struck]
         columns = {
             "flip_work_group": [group for group, _ in places],
             "flip_wave": [wave for _, wave in places],
             "flip_step": [of.step for of in struck],
             "flip_instruction": [
-                number[kernel.instruction_at(of.window, int(step))]
-                for of, step in zip(struck, steps, strict=True)
+                number[kernel.instruction_at(of.window, kernel.step_of_value(of.write, of.lane))]
+                for of in struck
             ],
             "flip_register": [of.register for of in struck],
             "flip_bit": [of.bit for of in struck],

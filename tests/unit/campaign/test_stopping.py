@@ -75,6 +75,26 @@ def test_it_ends_at_the_first_checkpoint_that_is_precise_enough(expected, uninte
     assert read_header(out).stopped == listener.said[-1]
 
 
+@pytest.mark.parametrize(("margin", "level"), [(0.0235, 0.95), (0.035, 0.999), (1e-9, 0.95)])
+def test_an_absolute_margin_at_a_level(margin, level, tmp_path):
+    """It ends with the first sample whose interval of that level is no wider."""
+    rule = StoppingRule(None, "spill_rate", margin=margin, level=level)
+    campaign = fake_campaign.campaign(instances=MOST, stopping=rule)
+    out = run_campaign(Study(campaign, fake_campaign.compute), tmp_path / "r.h5", 1000)
+    header = read_header(out)
+    assert header.stopping == rule
+    sizes = checkpoints(MOST)
+    widths = {}
+    for size in sizes:
+        rates = fake_campaign.compute(0, size)["spill_rate"]
+        z = t.ppf((1 + level) / 2, size - 1)
+        widths[size] = max(z * of.std(ddof=1) / math.sqrt(size) for of in rates)
+    enough = [size for size in sizes if widths[size] <= margin]
+    assert header.instances == (enough or [MOST])[0]
+    assert ("at 0.999" in header.stopped) == (level == 0.999)
+    assert header.stopped.startswith("NOT " * (not enough) + "spill_rate to ±")
+
+
 @pytest.mark.parametrize("of", ["b10_life", "spill_rate"])
 def test_every_quantity_can_stop_it(of, tmp_path):
     campaign = fake_campaign.campaign(instances=2000, stopping=StoppingRule(0.6, of))

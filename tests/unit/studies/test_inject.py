@@ -12,11 +12,14 @@ from tables import each
 from mcage.engines import select_engine
 from mcage.errors import UserError
 from mcage.geometry import preset
+from mcage.lifetime.faulty_cells import faulty_cells
 from mcage.protection.codes import Outcome, secded
 from mcage.protection.policy import Protection
 from mcage.soft_errors.ace import ace_under
 from mcage.soft_errors.rates import upsets
 from mcage.soft_errors.stuck import drawn_values
+from mcage.spec import SweepSpec
+from mcage.stats.estimates import proportion
 from mcage.studies.inject.cells import CellRules, CellsUnderWaves, faults_of
 from mcage.studies.inject.flips import drawn_cells, hit, least_ways, row_of, upsets_of
 from mcage.studies.inject.kernel import Form, InjectedKernel, PlacedKernel, Storing, WrongOutputs
@@ -24,6 +27,8 @@ from mcage.studies.inject.outcomes import DETECTED, SILENT, Fate
 from mcage.studies.inject.slices import FaultsAtAge, FaultySlice, numbers_of, values_of_cells
 from mcage.studies.inject.spec import InjectSpec
 from mcage.studies.inject.study import InjectStudy
+from mcage.studies.sweep.batch import slices_of_case
+from mcage.studies.sweep.plan import SweepPlan
 from mcage.techniques import technique
 from mcage.tracing.emulation.faults import End, Flip, RunFaults
 from mcage.variation.fault_models import EntryFaults
@@ -652,6 +657,234 @@ def test_a_run_is_repeated(program):
     assert set(DETECTED) & seen
 
 
+# Flips of registers as programs see them: brute force, models, chosen places.
+
+SMALL = {
+    "horner": "__kernel void horner(__global const float *x, __global float *y) {\n"
+    "    int i = __builtin_amdgcn_workitem_id_x();\n"
+    "    float sum = 0.5f;\n"
+    "    for (int k = 0; k < 3; k++) sum = sum * x[i] + k;\n"
+    "    y[i] = sum;\n}\n",
+    "gather": "__kernel void gather(__global const int *x, __global int *y) {\n"
+    "    int i = __builtin_amdgcn_workitem_id_x();\n"
+    "    int at = x[i];\n"
+    "    y[i] = at > 1 ? x[at] * 3 : i - at;\n}\n",
+}
+OUTCOMES = ("masked", "silent", "detected")
+
+
+def small(folder, name):
+    (folder / f"{name}.cl").write_text(SMALL[name])
+    source = {"source": str(folder / f"{name}.cl"), "arch": "gfx900"}
+    kind = "f32" if name == "horner" else "i32"
+    args = f"x={kind}[3]~{'normal' if kind == 'f32' else 'integers(0,3)'} y={kind}[3]"
+    return source | {"args": args, "grid": "1", "block": "3", "latency": 0.1}
+
+
+def outcomes(kernel, flips):
+    ran = kernel.reruns.run([RunFaults(flips={kernel.place_of(0): [flip]}) for flip in flips])
+    kinds = [2 if of.end != End.COMPLETE else int(len(of.place) > 0) for of in ran]
+    return np.array(kinds)
+
+
+def one_bit(kernel, step, register, lane, bit):
+    bits = np.zeros(kernel.geometry.components, np.uint32)
+    bits[lane] = 1 << bit
+    return Flip(step, register, bits)
+
+
+def exact_shares(kernel, weight):
+    """Outcome of every bit of every lane at every moment, weighted: float64[outcomes]."""
+    weights = {}
+    writes, needs = kernel.writes, kernel.needs
+    wave = kernel.waves[0]
+    registers_of_step = np.bincount(kernel.step_of_write[kernel.step_of_write >= 0])
+    for write in range(len(writes.reg)):
+        register, step = int(writes.reg[write]), int(kernel.step_of_write[write])
+        for lane in range(3):
+            if weight == "instruction":
+                if step >= 0 and int(kernel.lanes_of_write[write]) >> lane & 1:
+                    place = step + 1, register, lane
+                    weights[place] = weights.get(place, 0) + 1 / registers_of_step[step]
+                continue
+            for column in range(2):
+                if int(needs.lanes[write, column]) >> lane & 1:
+                    first = int(writes.cycle[write])
+                    for cycle in range(first, first + int(needs.cycles[write, column])):
+                        place = kernel.step_after(0, cycle), register, lane
+                        weights[place] = weights.get(place, 0) + 1
+    assert all(0 <= step < len(wave.codes) for step, _, _ in weights)
+    asked = [one_bit(kernel, *place, bit) for place in weights for bit in range(32)]
+    kinds = outcomes(kernel, asked).reshape(len(weights), 32)
+    of_place = np.stack([(kinds == kind).mean(axis=1) for kind in range(3)], axis=1)
+    return np.average(of_place, axis=0, weights=list(weights.values()))
+
+
+@pytest.mark.slow
+@needs_clang
+@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("weight", ["cycle", "instruction"])
+def test_shares_are_those_of_brute_force_over_every_bit(tmp_path, name, weight):
+    flips = study(small(tmp_path, name), inject={"weight": weight}, instances=3000)
+    found = flips.compute(0, 3000)["fate"][0, :, 0]
+    exact = exact_shares(flips.kernel, weight)
+    assert (exact > 0).all()
+    for share, fates in zip(exact, ((Fate.MASKED,), SILENT, DETECTED), strict=True):
+        known = proportion(int(np.isin(found, fates).sum()), len(found), 0.999)
+        assert known.lower <= share <= known.upper
+
+
+@needs_clang
+@pytest.mark.parametrize("kind", ["single", "two-bits", "random", "zero"])
+@pytest.mark.parametrize("weight", ["cycle", "instruction"])
+def test_what_becomes_of_a_register(program, kind, weight):
+    """What the file says of each flip is what happens, and values are those of the wave."""
+    flips = study(program, inject={"upset": kind, "weight": weight})
+    found = {name: of[0] for name, of in flips.compute(0, 60).items()}
+    if flips.spec.inject.of_registers:
+        assert "drawn_fit" not in {of.variable.name for of in flips.header.coordinates}
+    windows = {flips.kernel.place_of(n): n for n in range(len(flips.kernel.waves))}
+    lines = next(of.values for of in flips.header.coordinates if of.variable.name == "instruction")
+    random = []
+    for number, upset in enumerate(flips._upsets(flips.plan.cases[0], np.arange(60))):
+        place = int(found["flip_work_group"][number]), int(found["flip_wave"][number])
+        window, step = windows[place], int(found["flip_step"][number])
+        register, lane = (int(found[f"flip_{name}"][number]) for name in ("register", "lane"))
+        wave = flips.kernel.waves[window]
+        of_lane = (wave.mask >> np.uint64(lane) & np.uint64(1)).astype(np.bool_)
+        before = np.flatnonzero((wave.register == register) & (wave.step < step) & of_lane)
+        line = lines[found["flip_instruction"][number]]
+        if not len(before):
+            assert line == "before the first instruction"
+            continue
+        code = flips.kernel._codes[wave.codes[wave.step[before[-1]]] >> 1]
+        assert line.endswith(f": {code.inst.text}")
+        if weight == "instruction":
+            assert wave.step[before[-1]] == step - 1
+            assert int(wave.mask[before[-1]]) >> lane & 1
+        if not flips.spec.inject.of_registers:
+            continue
+        value = int(
+            flips._placement(flips.plan.cases[0]).values[
+                flips.kernel.writes.value[upset.write], lane
+            ]
+        )
+        hit = upset.hit(flips._placement(flips.plan.cases[0]))
+        if hit.faults is None:
+            assert (kind, value) == ("zero", 0)
+            continue
+        ((flip,),) = hit.faults.flips.values()
+        assert (flip.step, flip.register, np.flatnonzero(flip.bits)) == (step, register, [lane])
+        errors, bit = int(flip.bits[lane]), int(found["flip_bit"][number])
+        if kind == "random":
+            random.append(value ^ errors)
+            assert bit == -1
+        else:
+            known = {"single": 1 << max(bit, 0), "two-bits": 3 << max(bit, 0), "zero": value}
+            assert errors == known[kind]
+    if kind == "random":
+        assert len({value >> 24 for value in random}) > 30
+        assert len(set(random)) == len(random)
+
+
+PLACE = "work_group=2 wave=0 register=3 lane=5 bit=7 "
+
+
+@needs_clang
+def test_flips_at_chosen_places(program, tmp_path):
+    """In a text, or in a file, by step or by moment; each is what its place says."""
+    kernel = InjectedKernel(request := study(program).spec.program, CellsUnderWaves)
+    assert request.arch == "gfx900"
+    steps = [(3, 1, 2, 0), (12, 3, 5, 31), (20, 0, 63, 4)]
+    (tmp_path / "at.csv").write_text(
+        "lane,work_group, wave ,register,bit,step\n"
+        + "".join(f"{lane},4,0,{register},{bit},{step}\n" for step, register, lane, bit in steps)
+    )
+    flips = injections(program=program, seed=5, inject={"at": str(tmp_path / "at.csv")})
+    assert flips.spec.instances == 3
+    found = {name: of[0] for name, of in flips.compute(0, 3).items()}
+    window = next(n for n in range(len(kernel.waves)) if kernel.place_of(n) == (4, 0))
+    asked = [one_bit(kernel, step, *place) for step, *place in steps]
+    ran = kernel.reruns.run([RunFaults(flips={(4, 0): [flip]}) for flip in asked])
+    for number, of in enumerate(ran):
+        fate = Fate(found["fate"][number, 0])
+        assert (fate in DETECTED) == (of.end != End.COMPLETE)
+        assert (fate in SILENT) == (of.end == End.COMPLETE and len(of.place) > 0)
+    assert found["flip_step"].tolist() == [step for step, *_ in steps]
+    moment = (kernel.cycle_of(window, 12) + 0.5) / kernel.trace.cycles
+    text = f"work_group=4 wave=0 register=3 lane=5 bit=31 moment={moment!r}"
+    by_moment = injections(program=program, seed=5, inject={"at": text}).compute(0, 1)
+    assert by_moment["flip_step"][0, 0] == kernel.step_after(window, kernel.cycle_of(window, 12))
+
+
+@needs_clang
+@pytest.mark.parametrize(
+    ("inject", "words"),
+    [
+        ({"at": "register=3"}, ("inject.at", "work_group", "moment or step")),
+        ({"at": f"{PLACE} step=x"}, ("step", "'x'", "no number")),
+        ({"at": f"{PLACE} step=1 step=2"}, ("twice",)),
+        ({"at": f"{PLACE} step=100000"}, ("step = 100000", "0 ...")),
+        ({"at": f"{PLACE} moment=1.5"}, ("moment = 1.5",)),
+        ({"at": f"{PLACE} moment=nan"}, ("moment = nan",)),
+        ({"at": f"{PLACE} step=0".replace("lane=5", "lane=64")}, ("lane = 64", "0 ... 63")),
+        ({"at": f"{PLACE} step=0".replace("wave=0", "wave=9")}, ("wave 9", "work-group 2")),
+        ({"at": "nothing.csv"}, ("inject.at", "nothing.csv")),
+        ({"at": f"{PLACE} step=0", "fault": "stuck"}, ("inject.at", "stuck")),
+        ({"at": f"{PLACE} step=0", "weight": "instruction"}, ("inject.weight", "inject.at")),
+        ({"weight": "instruction", "upset": "28nm"}, ("28nm", "instruction")),
+        ({"weight": "instruction", "fault": "read"}, ("inject.weight", "read")),
+        ({"upset": "zero", "fault": "stuck"}, ("inject.upset", "zero")),
+    ],
+)
+def test_places_and_weights_that_make_no_sense_are_refused(program, inject, words):
+    with pytest.raises(UserError) as error:
+        injections(program=program, inject=inject)
+    said = str(error.value)
+    assert all(word in said for word in words), said
+    assert said.count("\n") < 2
+
+
+@needs_clang
+@pytest.mark.parametrize(
+    ("fields", "word"),
+    [({"techniques": ["wc"]}, "'wc'"), ({"protections": ["secded32"]}, "secded32")],
+)
+def test_registers_behind_compression_or_a_code_are_refused(program, fields, word):
+    with pytest.raises(UserError, match=f"inject.upset = 'zero'.*{word}"):
+        injections(program=program, inject={"upset": "zero"}, **fields)
+
+
+@needs_clang
+def test_slices_that_aged_under_another_kernel(program):
+    """Cells fail as in a sweep of that kernel, and values lie where this one has them."""
+    given = {"inject": {"fault": "stuck"}, "instances": 6, "vdd_volts": [0.45]}
+    other = study(program, workload={"kernels": ["DCT"]}, **given)
+    own = study(program, **given)
+    numbers = np.arange(6)
+    (aged,), (alone,) = (each.plan.cases for each in (other, own))
+    spec = SweepSpec.from_mapping(
+        {"workload": {"kernels": ["DCT"]}, "seed": 5, "environments": ["dvfs"]}
+        | {"techniques": ["baseline"], "vdd_volts": [0.45], "life": {"slowdown_limit": "none"}}
+    )
+    plan = SweepPlan(spec, select_engine("numba")[0])
+    (case,) = plan.cases
+    drawn = slices_of_case(plan, case, numbers)
+    fault_free = plan.fault_free_of(case)
+    expected = faulty_cells(case.conditions, plan.engine, fault_free, *drawn)
+    for number, of in enumerate(other._of_case(aged, numbers)):
+        cell, years, _ = expected.of(number)
+        np.testing.assert_array_equal(of.cell, cell)
+        np.testing.assert_array_equal(of.years, years)
+    mine = own._of_case(alone, numbers)
+    pairs = zip(mine, other._of_case(aged, numbers), strict=True)
+    assert any(of.years.sum() != elsewhere.years.sum() for of, elsewhere in pairs)
+    assert other._placement(aged).needed_share == own._placement(alone).needed_share
+    assert "workload.kernels: DCT" in other.plan.programs
+    with pytest.raises(UserError, match=r"'DCT' is of a slice gcn, but .*'gfx90a' runs on cdna2"):
+        study(program | {"arch": "gfx90a"}, workload={"kernels": ["DCT"]}, **given)
+
+
 @pytest.mark.slow
 @needs_clang
 def test_what_techniques_and_codes_are_good_for(program):
@@ -707,7 +940,7 @@ CELLS = {"fault": "stuck", "stuck_cells": "cells.npy"}
         ([[0, 5, 1]], {"inject": CELLS | {"fault": "flip"}}, ("inject.fault", "'flip'")),
         ([[0, 5, 1]], {"inject": CELLS | {"ages_years": [1.0]}}, ("inject.ages_years = [1.0]",)),
         ([[0, 5, 1]], {"scenarios": ["measured"]}, ("scenarios", "measured")),
-        ([[0, 5, 1]], {"instances": 2}, ("instances = 2", "of 1 instances")),
+        ([[0, 5, 1]], {"instances": 2}, ("instances = 2", "has 1 instances")),
         ([[0, 5, 1], [2, 5, 1]], {}, ("cells.npy", "no cell of instance 1")),
         ([[1, 5, 1]], {}, ("cells.npy", "no cell of instance 0")),
         ([[0, 256 * 2048, 1]], {}, ("cells.npy", "row 0: cell 524288", "524287")),
@@ -719,7 +952,6 @@ CELLS = {"fault": "stuck", "stuck_cells": "cells.npy"}
         ((), {"program": {}}, ("program.source", "missing")),
         ((), {"inject": {"ages_years": [1.0, 11.0]}}, ("inject.ages_years", "11", "horizon")),
         ((), {"inject": {"ages_years": [1.0, 1.0]}}, ("ages_years", "rise")),
-        ((), {"workload": {"kernels": ["DCT"]}}, ("workload.kernels", "program.source")),
         (
             (),
             {"techniques": ["rrcd"], "registers": {"delta_limit": "none"}},
