@@ -21,7 +21,14 @@ from mcage.soft_errors.stuck import drawn_values
 from mcage.spec import SweepSpec
 from mcage.stats.estimates import proportion
 from mcage.studies.inject.cells import CellRules, CellsUnderWaves, faults_of
-from mcage.studies.inject.flips import drawn_cells, hit, least_ways, row_of, upsets_of
+from mcage.studies.inject.flips import (
+    drawn_cells,
+    flips_of_results,
+    hit,
+    least_ways,
+    row_of,
+    upsets_of,
+)
 from mcage.studies.inject.kernel import Form, InjectedKernel, PlacedKernel, Storing, WrongOutputs
 from mcage.studies.inject.outcomes import DETECTED, SILENT, Fate
 from mcage.studies.inject.slices import FaultsAtAge, FaultySlice, numbers_of, values_of_cells
@@ -785,6 +792,25 @@ def test_what_becomes_of_a_register(program, kind, weight):
     if kind == "random":
         assert len({value >> 24 for value in random}) > 30
         assert len(set(random)) == len(random)
+
+
+@needs_clang
+def test_every_lane_of_every_result_is_as_likely(kernel):
+    """A result of two registers counts as one."""
+    lanes = {}
+    for window, wave in enumerate(kernel.waves):
+        for step, register, mask in zip(wave.step, wave.register, wave.mask, strict=True):
+            lanes.setdefault((window, int(step)), {})[int(register)] = int(mask).bit_count()
+    wide = {place for place, of in lanes.items() if len(of) > 1}
+    results = {place: max(of.values()) for place, of in lanes.items()}
+    share = sum(results[place] for place in wide) / sum(results.values())
+    alone = sum(sum(lanes[place].values()) for place in wide)
+    alone /= sum(sum(of.values()) for of in lanes.values())
+    count = 4000
+    flips = flips_of_results(3, np.arange(count), kernel, "single")
+    found = np.mean([(flip.window, flip.step - 1) in wide for flip in flips])
+    error = 4 * np.sqrt(share * (1 - share) / count)
+    assert abs(found - share) < error < abs(alone - share)
 
 
 PLACE = "work_group=2 wave=0 register=3 lane=5 bit=7 "
