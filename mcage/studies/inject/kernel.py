@@ -90,7 +90,7 @@ class InjectedKernel:
             LAUNCH: f"{ready.launch.kernel.name}, {ready.launch.grid} of {ready.launch.block}",
         }
         refuse_other_programs(wanted, self.programs)
-        self.emulation, emulated = ready.run(say)
+        self.emulation, emulated = ready.run(say, keeps=True)
         self.trace: Trace = released(recorded(ready, emulated).trace, release)
         self.digest, self._registers = ready.digest, registers
         self.waves: list[Wave] = emulated.waves

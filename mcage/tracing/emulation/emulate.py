@@ -337,13 +337,15 @@ class Emulation:
 
     # Execution.
 
-    def run(self, say: Say | None = None) -> Emulated:
+    def run(self, say: Say | None = None, *, keeps: bool = False) -> Emulated:
         """Run the kernel once, and record the registers of one SIMD unit.
 
         Parameters
         ----------
         say : callable, optional
             As of `Budget`.
+        keeps : bool
+            Whether waves keep all that they have done.
 
         Raises
         ------
@@ -374,7 +376,7 @@ class Emulation:
             these = run.waves(first, in_group, np.tile(self.masks, count))
             ran += [wave for wave, kept in zip(these, on_unit, strict=True) if kept]
         assert program
-        return self._recorded(ran, program.codes, contents, budget)
+        return self._recorded(ran, program.codes, contents, budget, keeps)
 
     @property
     def groups(self) -> int:
@@ -477,7 +479,12 @@ class Emulation:
     # Recording.
 
     def _recorded(
-        self, ran: list[Wave], codes: list[Reached], contents: Contents, budget: Budget
+        self,
+        ran: list[Wave],
+        codes: list[Reached],
+        contents: Contents,
+        budget: Budget,
+        keeps: bool,
     ) -> Emulated:
         lds = -(-self.lds_bytes // _LDS_GRAIN) * _LDS_GRAIN
         room = _LDS_BYTES // lds if lds else len(ran) + 1
@@ -499,11 +506,16 @@ class Emulation:
         shares = {name: count / int(counts.sum()) for name, count in approximate.items()}
         waves = sorted(ran[of_unit], key=lambda wave: wave.begin)
         ran.clear()
-        recording = self._recording(waves, codes, contents, budget)
+        recording = self._recording(waves, codes, contents, budget, keeps)
         return Emulated(recording, outputs, budget.most - budget.left, shares, waves, codes)
 
     def _recording(
-        self, waves: list[Wave], codes: list[Reached], contents: Contents, budget: Budget
+        self,
+        waves: list[Wave],
+        codes: list[Reached],
+        contents: Contents,
+        budget: Budget,
+        keeps: bool,
     ) -> Recording:
         """Record the accesses of waves, whose windows open in this order, in the order of time."""
         recording, still_open = Recording(), dict[WindowLog, int]()
@@ -511,7 +523,7 @@ class Emulation:
         recording.has_lanes(self.kernel.lanes, contents)
         recording.geometry = self.geometry
         last = max(wave.end for wave in waves)
-        for until, events in accesses_in_order(waves, codes, preloads):
+        for until, events in accesses_in_order(waves, codes, preloads, keeps=keeps):
             for wave in waves[len(recording.windows) :]:
                 if wave.begin >= until:
                     break

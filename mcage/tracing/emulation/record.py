@@ -115,11 +115,11 @@ class ReadyKernel:
         decisive = self.digests["code_object"], self.digests["inputs"], *launched
         return content_digest(" ".join(map(str, decisive)).encode())
 
-    def run(self, say: Say | None = None) -> tuple[Emulation, Emulated]:
+    def run(self, say: Say | None = None, *, keeps: bool = False) -> tuple[Emulation, Emulated]:
         """Run it once; arguments and errors as of `Emulation.run`, with the name of the source."""
         try:
             emulation = Emulation(self.launch)
-            return emulation, emulation.run(say)
+            return emulation, emulation.run(say, keeps=keeps)
         except UserError as error:
             raise UserError(f"{self.place}: {error}", error.command) from error
 

@@ -322,7 +322,7 @@ _RANK[[PRELOAD, WRITE, READ]] = range(3)  # inside a cycle
 
 
 def accesses_in_order(
-    ran: list[Wave], codes: list[Reached], preloads: list[Array]
+    ran: list[Wave], codes: list[Reached], preloads: list[Array], *, keeps: bool
 ) -> Iterator[tuple[int, Array]]:
     """Accesses of waves that have been timed, in the order of time, in parts.
 
@@ -331,11 +331,14 @@ def accesses_in_order(
     Parameters
     ----------
     ran : list of Wave
-        In the order in which their windows open; they forget all but when what was issued.
+        In the order in which their windows open.
     codes : list of Reached
         Instructions by number.
     preloads : list of int32[waves of a work-group]
         What the first registers hold at first: numbers of contents, by the wave's number.
+    keeps : bool
+        Whether waves keep all that they have done; otherwise they forget all but when what was
+        issued.
 
     Yields
     ------
@@ -350,6 +353,8 @@ def accesses_in_order(
         until, before = first + _CYCLES_TOGETHER, begun
         while begun < len(ran) and ran[begun].begin < until:
             running[begun] = _Writes(ran[begun])
+            if not keeps:
+                ran[begun].forget_writes()
             begun += 1
         parts = [_preloaded(number, ran[number], preloads) for number in range(before, begun)]
         parts += [writes.between(number, first, until) for number, writes in running.items()]
@@ -358,7 +363,8 @@ def accesses_in_order(
         yield until, events[np.lexsort((_RANK[events["kind"]], events["time"]))]
         for number in [number for number in running if ran[number].end < until]:
             del running[number]
-            ran[number].codes = ran[number].codes[:0].copy()
+            if not keeps:
+                ran[number].codes = ran[number].codes[:0].copy()
 
 
 def _events(kind: int, time: Array, window: Any, register: Any, mask: Any, content: Any) -> Array:
@@ -388,7 +394,6 @@ class _Writes:
             on = on[np.argsort(time, kind="stable")]
             time.sort()
             self.columns = [time, wave.register[on], wave.mask[on], wave.content[on]]
-        wave.ready = wave.step = wave.register = wave.content = wave.mask = None
 
     def between(self, number: int, first: int, until: int) -> Array:
         """Return those from a cycle on, before another."""

@@ -301,6 +301,10 @@ class Wave:
     issued: Any = None
     ready: Any = None
 
+    def forget_writes(self) -> None:
+        """Forget what it wrote, and when that was there."""
+        self.ready = self.step = self.register = self.content = self.mask = None
+
 
 def _by_wave(parts: list[tuple[Array, ...]], waves: int) -> list[list[Array]]:
     """Columns of tables that follow one another, wave by wave; the first column says which."""
