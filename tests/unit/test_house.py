@@ -279,7 +279,7 @@ WINGS = {
 """Parts of mcage without which all others work, by the name of the wing."""
 
 KNOWN_TO_WINGS = tomllib.loads((DATA / "wings.toml").read_text(encoding="utf-8"))
-"""By wing, and module of the core: the names that the wing imports. None may be added."""
+"""By wing, and module of the core: the names that the wing imports. Who adds one says for what."""
 
 DOORS = {"cli", "functions", "__init__", "__main__"}
 """Parts through which users come to core and wings alike."""
