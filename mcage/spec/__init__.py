@@ -301,8 +301,9 @@ class SweepSpec(StudySpec):
     stopping: Stopping | None = None
     """Rule by which the sweep may end before it has computed all ``instances``.
 
-    ``rel_ci`` and ``of``: the sweep ends as soon as every case is known this precisely, and at the
-    latest with ``instances`` instances: docs/statistics.md#stopping-when-enough-is-known.
+    ``rel_ci`` or ``margin``, ``level`` and ``of``: the sweep ends as soon as every case is known
+    this precisely, and at the latest with ``instances`` instances:
+    docs/statistics.md#stopping-when-enough-is-known.
     """
     operating_points: dict[Name, Annotated[tuple[Point, ...], Field(min_length=1)]] | None = None
     """Operating points of user-defined environments, by name; None: there are presets only.
