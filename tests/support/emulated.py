@@ -260,11 +260,14 @@ def matrix_wave(rng, arch, name):
             return high << 16 | low
         if kind == "f16":
             return int(np.array(numbers, np.float16).view(np.uint32)[0])
+        if kind == "p8":  # numbers of either format, of 1 and more
+            numbers = (64 + rng.randrange(8) | rng.choice((0, 128)) for _ in range(4))
+            return int.from_bytes(bytes(numbers), "little")
         if kind == "i32":  # near both limits
             return (1 << 31) + rng.randrange(-99_999, 99_999)
         return rng.getrandbits(32)
 
-    of_factors = re.search(r"(bf16|[fi]\d+|iu8)(_1k)?$", name)[1]
+    of_factors = re.search(r"(bf16|[fi]\d+|iu\d|p8)(_1k)?$", name.replace("bf8", "fp8"))[1]
     of_sums = name.split("_")[2]
     for register in range(REGISTERS):
         kind = of_factors if register < 16 else of_sums

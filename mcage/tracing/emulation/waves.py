@@ -44,7 +44,7 @@ VECTOR, SLOW, MATRIX, SCALAR, LOAD, STORE, LDS, SCALAR_LOAD, WAIT, MEET, LAST = 
 
 _TURNS_BEFORE_OTHERS = 512
 _STEPS_BETWEEN_COMPACTIONS = 1 << 15
-_READS_DESTINATION = ("fmac", "v_mac_", "dot2c", "dot4c", "dot8c")
+_READS_DESTINATION = ("fmac", "v_mac_", "smfmac", "dot2c", "dot4c", "dot8c")
 
 
 @dataclass
@@ -219,7 +219,7 @@ _SLOW = ("v_exp_", "v_log_", "v_rcp_", "v_rsq_", "v_sqrt_", "v_sin_", "v_cos_")
 
 def _kind(inst: Instruction) -> int:
     name = inst.name
-    if name.startswith(("v_mfma", "v_wmma")):
+    if name.startswith(("v_mfma", "v_smfmac", "v_wmma")):
         return MATRIX
     if name.startswith("v_"):
         return SLOW if name.startswith(_SLOW) or name.endswith("_f64") else VECTOR

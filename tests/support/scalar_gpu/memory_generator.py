@@ -221,13 +221,14 @@ def prepare_memory(rng: random.Random, arch: str, collide: bool = False) -> Wave
     return wave
 
 
-def matrix_text(base: str, signs: str = "") -> str:
-    """MFMA or WMMA with A and B in v[0:7] and v[8:15], C and D in v[16:47]."""
+def matrix_text(base: str, modifiers: str = "") -> str:
+    """A product of v[0:7] and v[8:14], for SMFMAC with v15, added to v[16:47]."""
     if base.startswith("v_wmma"):
-        factor, total = 4 if base.endswith("iu8") else 8, 8
+        factor, total = {"4": 2, "8": 4}.get(base[-1], 8), 8
     else:
         s = shape(base)
         factor = max(1, s.per_lane * s.bits // 32)
         total = s.m * s.m * s.blocks // 64 * (2 if s.kind == "f64" else 1)
-    a, b, c = registers(0, factor), registers(8, factor), registers(16, total)
-    return f"{base} {c}, {a}, {b}, {c}{signs}"
+    sparse = base.startswith("v_smfmac")
+    a, b, c = registers(0, factor), registers(8, factor * (1 + sparse)), registers(16, total)
+    return f"{base} {c}, {a}, {b}, {'v15' if sparse else c}{modifiers}"

@@ -117,6 +117,17 @@ def test_accesses_to_memory(arch):
     ("arch", "text"),
     [
         *(
+            pytest.param("gfx90a", matrix_text(f"v_{name}", more), marks=pytest.mark.slow)
+            for name, more in (
+                *(
+                    ("mfma_f32_32x32x1f32", " cbsz:1 abid:1 blgp:3"),
+                    ("mfma_f32_16x16x32_fp8_bf8", ""),
+                ),
+                *(("smfmac_f32_32x32x16_bf16", " abid:3"), ("smfmac_i32_16x16x64_i8", " abid:1")),
+                ("smfmac_f32_32x32x32_fp8_bf8", " cbsz:1 abid:1"),
+            )
+        ),
+        *(
             pytest.param("gfx90a", matrix_text(f"v_mfma_{name}"), marks=pytest.mark.slow)
             for name in (
                 *("f32_32x32x4f16", "f32_16x16x16_f16", "f32_16x16x4_4b_f16", "f32_4x4x4f16"),
@@ -124,7 +135,13 @@ def test_accesses_to_memory(arch):
                 *("i32_32x32x8i8", "i32_16x16x32_i8"),
             )
         ),
+        ("gfx90a", matrix_text("v_mfma_f64_4x4x4f64")),
+        ("gfx90a", matrix_text("v_mfma_f32_4x4x4f16", " cbsz:2 abid:3 blgp:5")),
+        ("gfx90a", matrix_text("v_smfmac_f32_16x16x32_f16", " abid:2")),
         ("gfx1100", matrix_text("v_wmma_f32_16x16x16_bf16")),
+        ("gfx1100", matrix_text("v_wmma_f16_16x16x16_f16")),
+        ("gfx1100", matrix_text("v_wmma_bf16_16x16x16_bf16", " op_sel:[0,0,1]")),
+        ("gfx1100", matrix_text("v_wmma_i32_16x16x16_iu4", " neg_lo:[0,1,0]")),
         ("gfx1100", matrix_text("v_wmma_i32_16x16x16_iu8", " neg_lo:[1,0,0]")),
         ("gfx1100", matrix_text("v_wmma_i32_16x16x16_iu8", " neg_lo:[1,0,0] clamp")),
     ],
@@ -143,7 +160,7 @@ def test_matrix_instructions(arch, text):
         ("gfx90a", "v_add_co_u32_e64 v0, s[0:1], v1, v2 clamp"),
         ("gfx1100", "v_fma_mix_f32_e64_dpp v0, v1, v2, v3 row_ror:1"),
         ("gfx90a", "v_mfma_f32_16x16x8_xf32 v[8:11], v[0:1], v[2:3], 0"),
-        ("gfx1100", "v_wmma_f16_16x16x16_f16 v[16:23], v[0:7], v[8:15], v[16:23]"),
+        ("gfx90a", "v_mfma_f32_32x32x1f32 v[0:31], v32, v33, v[0:31] abid:1"),
     ],
 )
 def test_what_is_not_supported_is_refused_by_name_and_address(arch, text):
