@@ -4,6 +4,7 @@ import json
 import os
 import re
 import tempfile
+from dataclasses import replace
 from hashlib import blake2b
 from importlib.util import find_spec
 from itertools import product
@@ -22,7 +23,7 @@ from mcage.errors import UserError
 from mcage.geometry import preset
 from mcage.traces import WRITE, load_trace
 from mcage.traces.library import bundled_trace
-from mcage.tracing.emulation import code_object, compilers, waves
+from mcage.tracing.emulation import code_object, compilers, record, waves
 from mcage.tracing.emulation.emulate import GEOMETRIES
 from mcage.tracing.emulation.program import Program
 from mcage.tracing.emulation.record import record_kernel
@@ -558,6 +559,37 @@ def test_requests_that_are_refused(refusal, tmp_path, options, words):
     assert words in said
     assert said.count("\n") <= 2
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("t.h5", b"")]
+
+
+@needs_clang
+def test_hidden_arguments_behind_those_of_triton(monkeypatch, tmp_path):
+    """Triton does not name its arguments; what comes behind its own is not for it to say."""
+    (tmp_path / "k.cl").write_text(
+        "__kernel void count(__global int *y, __global int *scratch) {\n"
+        "    __constant int *hidden = (__constant int *)__builtin_amdgcn_implicitarg_ptr();\n"
+        "    y[__builtin_amdgcn_workgroup_id_x()] = scratch ? -1 : hidden[0];\n"
+        "}\n"
+    )
+    compiled = compilers.compile_opencl(tmp_path / "k.cl", "gfx90a", [])
+    unnamed = replace(compiled, kernel="count", names=["target"])
+    monkeypatch.setattr(record, "_compiled", lambda *program: unnamed)
+    arguments = {"target": np.zeros(3, np.int32)}
+    program = Program.of(tmp_path / "k.cl", "gfx90a", arguments, (3,), (64,))
+    assert record_kernel(program).outputs["target"].tolist() == [3, 3, 3]
+
+
+@needs_clang
+def test_one_array_for_two_arguments_is_one_buffer(tmp_path):
+    (tmp_path / "k.cl").write_text(
+        "__kernel void twice(__global const int *x, __global int *y) {\n"
+        "    int i = __builtin_amdgcn_workitem_id_x();\n"
+        "    y[i] = 2 * x[i];\n"
+        "}\n"
+    )
+    x = np.arange(64, dtype=np.int32)
+    program = Program.of(tmp_path / "k.cl", "gfx90a", {"x": x, "y": x}, (1,), (64,))
+    outputs = record_kernel(program).outputs
+    assert outputs["x"].tolist() == outputs["y"].tolist() == (2 * x).tolist()
 
 
 @needs_objdump

@@ -349,14 +349,15 @@ _REACH_OF_BUFFERS = 2**31 - 1
 
 
 def compile_triton(
-    file: PythonFile, arguments: Mapping[str, Any], arch: str, lanes: int
+    file: PythonFile, arguments: Mapping[str, Any], arch: str, lanes: int, entry: str | None = None
 ) -> Compiled:
     """Compile a Triton kernel as a launch with these arguments would.
 
     Integers of 1 and None become part of the code, integers that 16 divides are said to be such,
     and buffers begin at multiples of 16 bytes and span less than 2 GiB. ``TYPES`` of the file
     says the types of elements that NumPy does not have: ``{"b": "fp8e4nv"}``. ``num_warps`` of its
-    ``OPTIONS`` counts waves of 64 lanes; of 32 lanes there are twice as many.
+    ``OPTIONS`` counts waves of 64 lanes; of 32 lanes there are twice as many. A kernel below
+    ``@triton.autotune`` or ``@triton.heuristics`` is taken as it is, without their choices.
 
     Raises
     ------
@@ -370,10 +371,13 @@ def compile_triton(
     except ImportError as error:
         raise UserError("Triton is not installed", pip_install("triton")) from error
     place = file.place
-    function = file.value(str(file.value("KERNEL", file.stem)))
+    wanted = entry or str(file.value("KERNEL", file.stem))
+    function = file.value(wanted)
+    while isinstance(function, triton.runtime.Autotuner | triton.runtime.Heuristics):
+        function = function.fn
     if not isinstance(function, triton.runtime.JITFunction):
         raise UserError(
-            f'{place}: has no @triton.jit function {file.stem}; KERNEL = "name" names another'
+            f"{place}: has no @triton.jit function {shown(wanted)}; --entry or KERNEL names another"
         )
     named, options = file.table("TYPES"), dict(file.table("OPTIONS"))
     signature, constants, attributes, taken = {}, {}, {}, []

@@ -168,11 +168,13 @@ class Emulation:
         self.memory = Memory()
         self.image = self.memory.add(np.frombuffer(bytes(code.image), np.uint8))
         pointers = {a.name for a in kernel.arguments if a.kind == "global_buffer"}
-        self.buffers = {
-            name: self.memory.add(value)
-            for name, value in launch.arguments.items()
-            if name in pointers and isinstance(value, np.ndarray)
-        }
+        self.buffers: dict[str, int] = {}
+        places: dict[int, int] = {}
+        for name, value in launch.arguments.items():
+            if name in pointers and isinstance(value, np.ndarray):
+                if id(value) not in places:  # one array for two arguments is one buffer
+                    places[id(value)] = self.memory.add(value)
+                self.buffers[name] = places[id(value)]
         self.arguments = self.memory.add(self._argument_segment())
         self.packet = self.memory.add(self._packet())
         self.memory.seal()

@@ -359,7 +359,7 @@ def _compiled(
             f"clang, which compiles OpenCL C (.cl) alone; leave them out"
         )
     if modules.kernel is not None:
-        compiled = compile_triton(modules.kernel, arguments, program.arch, lanes)
+        compiled = compile_triton(modules.kernel, arguments, program.arch, lanes, program.entry)
         modules.sources.require_unchanged(shown_path(program.path))
         return replace(compiled, sources=modules.sources)
     content = read_regular(program.path, MOST_BYTES)
@@ -387,14 +387,14 @@ def _kernel(
         replace(argument, type_name=types[number]) if number < len(types) else argument
         for number, argument in enumerate(kernel.arguments)
     ]
-    # Triton names no argument, and adds two pointers to scratch memory, which are null.
+    # Triton names no argument, and adds two pointers to scratch memory, which are null. Behind
+    # these follow the hidden ones of a code object of this version.
     if (names := compiled.names) is not None:
-        arguments = [
-            replace(argument, name=names[number])
-            if number < len(names)
-            else replace(argument, kind="hidden_none")
-            for number, argument in enumerate(arguments)
-        ]
+        for number, argument in enumerate(arguments):
+            if number < len(names):
+                arguments[number] = replace(argument, name=names[number])
+            elif not argument.kind.startswith("hidden_"):
+                arguments[number] = replace(argument, kind="hidden_none")
     return replace(
         kernel, arguments=tuple(arguments), lds_bytes=kernel.lds_bytes + compiled.lds_bytes
     )
