@@ -468,7 +468,9 @@ def checked_arguments(arguments: Mapping[Any, Any], place: str) -> dict[str, Any
                 )
             if left < 0:
                 raise UserError(f"{place}: arrays of more than {MOST_MEMORY // MIB:,} MiB together")
-            value = np.asarray(value, value.dtype.newbyteorder("="))
+            value = np.asarray(value)  # itself, since two names may have one array
+            if not value.dtype.isnative:
+                value = value.astype(value.dtype.newbyteorder("="))
         checked[name] = value
     return checked
 
