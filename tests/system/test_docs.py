@@ -1,10 +1,12 @@
 """Do the pages say what mcage does? Commands, links, examples and tables of README and docs."""
 
 import contextlib
+import csv
 import json
 import os
 import re
 import shlex
+import shutil
 import stat
 import subprocess
 import sys
@@ -12,6 +14,7 @@ from dataclasses import replace
 from functools import cache
 
 import keys_page
+import list_instructions
 import numpy as np
 import pytest
 import typer.main
@@ -282,6 +285,17 @@ def test_ci_runs_the_command_of_the_readme(ci, command, code):
 def test_the_page_of_keys_is_up_to_date():
     remedy = "docs/keys.md is stale: scripts/docs/keys_page.py writes it again"
     assert (ROOT / "docs" / "keys.md").read_text() == keys_page.page(), remedy
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not shutil.which(list_instructions.DISASSEMBLER), reason="the tables are of LLVM 19"
+)
+def test_the_tables_of_instructions_are_up_to_date():
+    for name, rows in list_instructions.tables().items():
+        with open(ROOT / "results" / "instructions" / name, newline="") as file:
+            stored = list(csv.reader(file))
+        assert stored == [[str(field) for field in row] for row in rows], "list_instructions.py"
 
 
 def test_techniques_of_the_page():

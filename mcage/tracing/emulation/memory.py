@@ -779,6 +779,8 @@ def build_memory(inst: Instruction, machine: Machine) -> Execute | None:
     name = inst.name
     if match := re.match(r"s_(?:buffer_)?load_(dword\w*|b\d+)$", name):
         return _scalar_load(inst, machine, match[1])
+    if name == "buffer_store_lds_dword":
+        raise UnsupportedError("a store from the LDS")
     if match := re.match(r"(global|flat|scratch|buffer)_(load|store)_(\w+)$", name):
         return _access(inst, machine, match[1], match[2] == "load", match[3])
     if name in ("ds_bpermute_b32", "ds_permute_b32"):

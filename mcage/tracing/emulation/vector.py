@@ -544,6 +544,8 @@ def _quad_sad(inst: Instruction, machine: Machine) -> Execute:
 
 def _to_small_floats(inst: Instruction, machine: Machine) -> Execute:
     """``v_cvt_pk_fp8_f32``, ``v_cvt_pk_bf8_f32``: two numbers, into a half of a register."""
+    if "_sr_" in inst.name:
+        raise UnsupportedError("how it rounds at random is not public")
     kind, half = inst.name.split("_")[3], inst.bits("op_sel", 2)
     low, high = (source(inst, machine, 1 + number, number, "f32")[0] for number in range(2))
     number = register_number(inst.operands[0], machine)
@@ -647,7 +649,7 @@ _FAMILIES: Families = (
     (r"v_pk_", _packed),
     (r"v_dot\d", _dot),
     (r"v_m?qsad_", _quad_sad),
-    (r"v_cvt_pk_(fp|bf)8_f32$", _to_small_floats),
+    (r"v_cvt_(pk|sr)_(fp|bf)8_f32$", _to_small_floats),
     (r"v_read(first)?lane_b32$", _read_lane),
     (r"v_writelane_b32$", _write_lane),
     (r"v_mbcnt_", _count_mask),
