@@ -214,6 +214,8 @@ def stacked(parts: Iterable[Arrays]) -> dict[str, npt.NDArray[Any]]:
 
 
 INSTANCES_PER_CHUNK = 2048
+CHUNKS_TOGETHER = 2
+"""So many chunks are written at once: to open a dataset holds Python's lock, to pack does not."""
 
 SUMS_CHECKSUM = "sums_checksum"
 """Attribute of the file: checksum of the arrays that are summed over its instances."""
@@ -289,8 +291,9 @@ class _Content:
         for name, total in self._sums.items():
             if name in arrays:
                 total += arrays[name]
-        while self._waiting_instances() >= INSTANCES_PER_CHUNK:
-            self._write(INSTANCES_PER_CHUNK)
+        together = CHUNKS_TOGETHER * INSTANCES_PER_CHUNK
+        while self._waiting_instances() >= together:
+            self._write(together)
 
     def finish(self) -> None:
         """Write what waits for its chunk to fill, and the sums."""

@@ -288,6 +288,23 @@ def test_netcdf_and_hdf5_read_names_dimensions_and_units(path_of_any_study):
             assert variable.shape == hdf5[name].shape, name
 
 
+def test_chunks_are_written_together(monkeypatch, tmp_path, path):
+    counts, write_some = [], writer._Content._write
+
+    def writing(content, count):
+        counts.append(count)
+        write_some(content, count)
+
+    monkeypatch.setattr(writer._Content, "_write", writing)
+    monkeypatch.setattr(writer, "INSTANCES_PER_CHUNK", 2)
+    write(tmp_path / "r.h5", (1, INSTANCES - 1))
+    whole, rest = divmod(INSTANCES, 2 * writer.CHUNKS_TOGETHER)
+    assert counts == [2 * writer.CHUNKS_TOGETHER] * whole + [rest] * (rest > 0)
+    with h5py.File(path) as expected, h5py.File(tmp_path / "r.h5") as file:
+        for name in expected:
+            np.testing.assert_array_equal(file[name][...], expected[name][...])
+
+
 # Results files as `open_results` opens them, and as xarray does by itself.
 
 
