@@ -153,7 +153,7 @@ class DegradationOfBoth(Degradation):
         return self._data.histogram(instances, moment, bins)
 
     @override
-    def worst_dvth(self, instances: Integers, moment: Floats) -> Floats:
+    def _look_for_worst(self, instances: Integers, moment: Floats) -> Floats:
         return self._data.worst_dvth(instances, moment)
 
     @override

@@ -143,6 +143,8 @@ class Degradation(ABC):
 
     def __init__(self, instances: int) -> None:
         self.span = EpochSpan(np.zeros(instances), np.zeros(instances))
+        # The worst shifts, and the moments at which they were last looked for.
+        self._worst, self._worst_at = np.zeros((2, instances)), np.full(instances, np.nan)
 
     @abstractmethod
     def add(
@@ -200,9 +202,18 @@ class Degradation(ABC):
         """Sampled cells per shift, as `dvth_histogram` counts: int64[2, bins]."""
         return stress.dvth_histogram(self.sampled_dvth(instances, moment), bins)
 
-    @abstractmethod
     def worst_dvth(self, instances: Integers, moment: Floats) -> Floats:
         """Shifts of the worst T0 and T1 of n instances at a moment of each: float64[2, n]."""
+        unknown = moment != self._worst_at[instances]
+        sought, when = instances[unknown], moment[unknown]
+        if len(sought):
+            self._worst[:, sought] = self._look_for_worst(sought, when)
+            self._worst_at[sought] = when
+        return self._worst[:, instances]
+
+    @abstractmethod
+    def _look_for_worst(self, instances: Integers, moment: Floats) -> Floats:
+        """`worst_dvth` where it is not known."""
 
     def exceeds(self, instances: Integers, limit_volts: Floats) -> Booleans:
         """Whether the worst transistors have reached a limit at the end of the epoch: bool[n].
@@ -804,7 +815,7 @@ class AdditiveDegradation(Degradation):
             self._looked_at[sought] = when
 
     @override
-    def worst_dvth(self, instances: Integers, moment: Floats) -> Floats:
+    def _look_for_worst(self, instances: Integers, moment: Floats) -> Floats:
         return self._shift.of(instances).dvth(self._longest_busy(instances, moment), moment)
 
     @override
@@ -969,8 +980,6 @@ class StepwiseDegradation(Degradation):
         self._fault_free: dict[tuple[bytes, bytes], SliceDuty] = {}
         # Cells that have been the worst, and the worst when they were last searched for.
         self._known = np.zeros((2, instances, epochs), dtype=np.int64)
-        self._looked_at = np.full(instances, np.nan)
-        self._worst = np.zeros((2, instances))
         self._worst_cell = np.zeros((2, instances), dtype=np.int64)
 
     @override
@@ -1058,16 +1067,12 @@ class StepwiseDegradation(Degradation):
         longest, _ = self._worst_of(self._history.life_duty, instances, moment)
         return longest
 
-    def worst_dvth(self, instances: Integers, moment: Floats) -> Floats:
+    def _look_for_worst(self, instances: Integers, moment: Floats) -> Floats:
         """See `Degradation.worst_dvth`; exact."""
-        unknown = moment != self._looked_at[instances]
-        sought = instances[unknown]
-        if len(sought):
-            worst, cell = self._worst_of(self._history.dvth, sought, moment[unknown])
-            self._worst[:, sought], self._worst_cell[:, sought] = worst, cell
-            self._known[:, sought, self._epoch[sought]] = cell
-            self._looked_at[sought] = moment[unknown]
-        return self._worst[:, instances]
+        worst, cell = self._worst_of(self._history.dvth, instances, moment)
+        self._worst_cell[:, instances] = cell
+        self._known[:, instances, self._epoch[instances]] = cell
+        return worst
 
     def reaching(self, instances: Integers, limit_volts: Floats) -> Floats:
         """See `Degradation.reaching`; exact.

@@ -176,7 +176,7 @@ class BatchOfLives:
             if not len(running):
                 break
             self.epoch[running] = epoch
-            self.faulty_entries.epoch[running, epoch] = np.count_nonzero(first.fault_maps, axis=1)
+            self.faulty_entries.epoch[running, epoch] = self.faulty_entries.at_end[running]
             self.uncovered.begin(running, epoch, self.entries)
             running, last = self._age(running, epoch, first, start, end)
         self._solve_ends()
@@ -250,9 +250,13 @@ class BatchOfLives:
     @property
     def _counts_words(self) -> bool:
         """Whether words may be uncorrectable in entries that are in use."""
+        return self.conditions.protection.code is not None and not self._avoids_faults
+
+    @property
+    def _avoids_faults(self) -> bool:
+        """Whether events depend on fault maps: the technique moves what is stored in their way."""
         fault_free = self.feasibility.fault_free
-        avoids = fault_free.redirects or fault_free.packs
-        return self.conditions.protection.code is not None and not avoids
+        return fault_free.redirects or fault_free.packs
 
     def _needed(self, turns: Turns) -> Booleans:
         """Entries that the kernels of n instances need: bool[n, entries]."""
@@ -319,7 +323,7 @@ class BatchOfLives:
         """
         start, epoch = new_faults.span.start, self.epoch[instances]
         middle = first
-        if len(new_faults.places) or self.learnt:
+        if (len(new_faults.places) and self._avoids_faults) or self.learnt:
             halfway = new_faults.fault_maps_at(middles_of_growth(start, moment))
             middle = self.feasibility.replay(instances, first.turns, halfway, first, last)
         self.moments.seconds[instances, epoch] = growth_weights(start, moment).T

@@ -34,6 +34,7 @@ from mcage.aging.nbti import nbti_model
 from mcage.aging.transistors import DelayPath, NbtiSpread, Pbti, TrapLaw
 from mcage.aging.vmin import Margins, margins
 from mcage.lifetime import EndCause
+from mcage.lifetime.degradation import AdditiveDegradation
 from mcage.lifetime.faults import UNLUCKIEST, DelayEndByLuck, SliceLuck
 from mcage.spec.epochs import growth_weights, middle_of_growth, middles_of_growth
 from mcage.traces import bundled_trace, first_generations
@@ -120,6 +121,18 @@ def test_a_life_of_several_kernels():
         assert life.degradation.longest_duty[instance] == pytest.approx([0.2, 0.8])
         expected = [dvth(10 * YEAR, 0.2), dvth(10 * YEAR, 0.8)]
         assert life.degradation.max_dvth_volts[instance] == pytest.approx(expected, rel=1e-6)
+
+
+def test_worst_shifts_are_looked_for_once(monkeypatch):
+    looked_for, look = [], AdditiveDegradation._look_for_worst
+
+    def looking(self, instances, moment):
+        looked_for.extend(zip(instances.tolist(), moment.tolist(), strict=True))
+        return look(self, instances, moment)
+
+    monkeypatch.setattr(AdditiveDegradation, "_look_for_worst", looking)
+    lived([KERNEL], "rrcd", epoch_edges_years=(0.0, 1.0, 2.0), engine=NUMBA)
+    assert looked_for == [(0, YEAR), (0, 2 * YEAR)]
 
 
 def test_events_are_counted_per_write():
