@@ -435,8 +435,7 @@ class CupyDevice:
             slot = lane.ring.slot(size_bytes)
             packed = np.empty(size_bytes, dtype=np.uint8) if slot is None else slot
             for start, array in zip(starts, arrays, strict=True):
-                place = packed[start : start + array.nbytes]
-                place.view(array.dtype).reshape(array.shape)[...] = array
+                np.ndarray(array.shape, array.dtype, packed, start)[...] = array
             if slot is None:
                 together = self._taken(self._cupy.asarray, packed)
             else:
