@@ -601,6 +601,13 @@ def test_kernels_in_triton(tmp_path, arch):
     assert check_triton_versions.check(tmp_path, [arch])
 
 
+@pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
+def test_what_triton_refuses_is_named(tmp_path):
+    (tmp_path / "halves.py").write_text(check_triton_versions.SMALL)
+    with pytest.raises(UserError, match="refuses it for gfx1030: unsupported target: 'gfx1030'"):
+        record_kernel(Program.of(tmp_path / "halves.py", "gfx1030"))
+
+
 def test_missing_tools_are_named(refusal, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", "")
     (tmp_path / "k.cl").write_text(SAXPY)

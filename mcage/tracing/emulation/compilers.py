@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from importlib.resources import as_file, files
@@ -403,31 +403,43 @@ def compile_triton(
         if known:
             attributes[(index,)] = known
     options["num_warps"] = file.warps * 64 // lanes
-    try:
-        source = ASTSource(function, signature, constexprs=constants, attrs=attributes)
-        with _quiet():
+    with _quiet() as printed:
+        try:
+            source = ASTSource(function, signature, constexprs=constants, attrs=attributes)
             made = triton.compile(source, target=GPUTarget("hip", arch, lanes), options=options)
-        content, lds_bytes = made.asm["hsaco"], int(made.metadata.shared)
-    except Exception as error:  # Triton raises errors of many kinds
-        raise UserError(f"{place}: Triton refuses it for {arch}: {_said_by(error)}") from error
+            content, lds_bytes = made.asm["hsaco"], int(made.metadata.shared)
+        except Exception as error:  # Triton raises errors of many kinds
+            said = re.search(r"\berror: (.+)", printed())
+            why = shown(said[1], _LONGEST_ERROR) if said else _said_by(error)
+            raise UserError(f"{place}: Triton refuses it for {arch}: {why}") from error
     facts = {"compiler": f"Triton {triton.__version__}", "options": shown(options)}
     name, types = made.metadata.name, [_TYPES_OF_TRITON.get(signature[n], "") for n in taken]
     return Compiled(content, name, taken, {name: types}, lds_bytes, facts)
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Let nothing be printed to standard error, where Triton's compiler prints whole programs."""
+def _quiet() -> Iterator[Callable[[], str]]:
+    """Keep what is printed to standard error, where Triton's compiler prints whole programs.
+
+    Yields
+    ------
+    callable
+        Returns what has been printed so far, or its first mebibyte.
+    """
     sys.stderr.flush()
     before = os.dup(2)
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(nowhere, 2)
-        yield
-    finally:
-        os.dup2(before, 2)
-        os.close(before)
-        os.close(nowhere)
+    with tempfile.TemporaryFile() as kept:
+        os.dup2(kept.fileno(), 2)
+
+        def printed() -> str:
+            kept.seek(0)
+            return kept.read(MIB).decode(errors="replace")
+
+        try:
+            yield printed
+        finally:
+            os.dup2(before, 2)
+            os.close(before)
 
 
 def _scalar_type(value: Any, name: str) -> str:
