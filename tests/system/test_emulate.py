@@ -562,6 +562,23 @@ def test_requests_that_are_refused(refusal, tmp_path, options, words):
 
 
 @needs_clang
+@needs_library
+def test_a_function_that_no_kernel_calls_may_need_what_is_not_emulated(tmp_path):
+    """An OpenCL driver leaves it out as well."""
+    path = tmp_path / "k.cl"
+    path.write_text(
+        "float pixel(__read_only image2d_t image, sampler_t sampler) {\n"
+        "    return read_imagef(image, sampler, (int2)(0, 0)).x;\n"
+        "}\n" + SAXPY
+    )
+    x, y = np.arange(64, dtype="f4"), np.ones(64, "f4")
+    program = Program.of(path, "gfx1030", {"x": x, "y": y, "a": 2.0, "n": 64}, (1,), (64,))
+    recorded = record_kernel(program)
+    assert recorded.outputs["y"].tolist() == (2 * x + 1).tolist()
+    assert "-amdgpu-internalize-symbols" in recorded.source["options"]
+
+
+@needs_clang
 def test_hidden_arguments_behind_those_of_triton(monkeypatch, tmp_path):
     """Triton does not name its arguments; what comes behind its own is not for it to say."""
     (tmp_path / "k.cl").write_text(

@@ -154,6 +154,7 @@ def compile_opencl(path: Path, arch: str, flags: list[str]) -> Compiled:
     with tempfile.TemporaryDirectory() as folder, ExitStack() as shipped:
         compiled, code = f"{folder}/kernel.o", f"{folder}/kernel.co"
         listing, module = f"{folder}/files", f"{folder}/kernel.ll"
+        link = [linker, "-shared", "--no-undefined", compiled]
         front = ["-MD", "-MF", listing, "-S", "-emit-llvm", "-Xclang", "-disable-llvm-passes"]
         headers: list[Path] = []
         for name in ("work_items.h", "groups.h"):
@@ -170,11 +171,17 @@ def compile_opencl(path: Path, arch: str, flags: list[str]) -> Compiled:
             unlinked = status
             if not status:
                 sources.require_unchanged(place)
-                status, _, errors = run_tool(
-                    [linker, "-shared", "--no-undefined", compiled, "-o", code], place
-                )
+                status, _, errors = run_tool([*link, "-o", code], place)
             if not status or not _IN_GROUPS.search(errors):
                 break
+        if not unlinked and "undefined" in errors:
+            options += _WITHOUT_UNCALLED
+            unlinked, _, errors = run_tool(
+                [*command, *linked, *_WITHOUT_UNCALLED, "-c", "-o", compiled], place
+            )
+            sources.require_unchanged(place)
+            if not unlinked:
+                status, _, errors = run_tool([*link, "-o", code], place)
         for names, what in _NOT_EMULATED if status else ():
             if re.search(rf"(undeclared identifier '|symbol: )_*({names})", errors):
                 raise UserError(f"{place}: uses {what}, which mcage does not emulate")
@@ -202,6 +209,9 @@ def compile_opencl(path: Path, arch: str, flags: list[str]) -> Compiled:
         facts["library"] = "libclc"
     return Compiled(content, types=types, facts=facts, sources=sources)
 
+
+_WITHOUT_UNCALLED = ("-mllvm", "-amdgpu-internalize-symbols")
+"""Leaves out functions that no kernel calls, and what these would need."""
 
 _IN_GROUPS = re.compile(
     r"(?:undeclared identifier '|symbol: )(?:\w*sub_group|get_\w+_linear_id|ctz|atomic_)"
