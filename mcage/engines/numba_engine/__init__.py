@@ -124,7 +124,7 @@ class NumbaEngine(RememberingEngine):
         """Compile what works out cell times, but not what places, which takes longer."""
         residencies = self._tables.of((replay,))
         workspace = _EntryWorkspace.of(residencies, 0)
-        workspace.homes.arrivals.arrived[:] = workspace.homes.arrivals.in_entry[:] = 0
+        workspace.homes.arrivals.arrived[:] = 0
         ones, powered = (_no_cycles(1, replay.geometry) for _ in range(2))
         _redirected_times(residencies, workspace, ones[0], powered[0])
 

@@ -159,12 +159,12 @@ def _bound_late(residencies: Any, arrivals: Any, at_most: Any) -> None:
     cycle = residencies.writes.cycle
     for pass_ in range(len(arrivals.arrived)):
         for i in range(arrivals.arrived[pass_]):
-            occupant = arrivals.occupant[pass_, i]
+            occupant = arrivals.occupant[i, pass_]
             if is_late(occupant):
                 residency = residency_of(residencies, occupant)
                 start = cycle[begin_of(residencies, occupant)]
                 lasts = np.int64(residencies.facts[residency, END]) - start
-                _add_late(at_most, arrivals.entry[pass_, i], residencies.at_most, residency, lasts)
+                _add_late(at_most, arrivals.entry[i, pass_], residencies.at_most, residency, lasts)
 
 
 @inner
@@ -206,8 +206,8 @@ def _start(arrivals: Any, views: Any) -> None:
     views.held[:] = 0
     for pass_ in range(len(arrivals.arrived)):
         for i in range(arrivals.arrived[pass_]):
-            record = block_of(arrivals.occupant[pass_, i]) != WHOLE_ENTRY
-            recorded[arrivals.entry[pass_, i]] |= record
+            record = block_of(arrivals.occupant[i, pass_]) != WHOLE_ENTRY
+            recorded[arrivals.entry[i, pass_]] |= record
     for entry in range(len(recorded)):
         if recorded[entry]:
             sums[entry * BLOCKS : (entry + 1) * BLOCKS] = 0
@@ -222,7 +222,7 @@ def _take(
     facts, at_most, sums, recorded = residencies.facts, views.at_most, views.sums, views.recorded
     first_view = pass_ * len(recorded) * _VIEWS
     while position < end_of_pass:
-        occupant, entry = arrivals.occupant[pass_, position], arrivals.entry[pass_, position]
+        occupant, entry = arrivals.occupant[position, pass_], arrivals.entry[position, pass_]
         residency, block = residency_of(residencies, occupant), block_of(occupant)
         if residency >= until:
             break

@@ -5,7 +5,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mcage.engines.numba_engine.jit import inlined, inner, lowest_bit
+from mcage.engines.numba_engine.jit import (
+    LANES,
+    aligned_zeros,
+    in_all,
+    inlined,
+    inner,
+    lanes_at,
+    lowest_bit,
+    lowest_bits,
+    put_lanes,
+    where_zero,
+    zero_in,
+)
 from mcage.engines.numba_engine.residencies import BEGIN, RECORD, Residencies
 from mcage.geometry import ENTRIES_OF_WORD, MOST_BLOCKS, MOST_ENTRIES, Bytes, Integers, Words
 from mcage.replays.schedule import ACQUIRE_BLOCK, ADVANCE, FREE, KINDS
@@ -100,24 +112,21 @@ _RELIABLE = 0b10000
 
 
 class Arrivals(NamedTuple):
-    """Residencies that found a home, in the order in which they did; arrays [passes, ...].
+    """Residencies that found a home, in the order in which they did; arrays [..., passes].
 
     Attributes
     ----------
-    occupant : uint32[passes, residencies]
-        The residency as an occupant of its entry (`packing.py`).
-    entry : uint16[passes, residencies]
+    occupant : uint32[residencies, passes]
+        The residency as an occupant of its entry.
+    entry : uint16[residencies, passes]
         The entry.
     arrived : int64[passes]
         How many they are.
-    in_entry : int64[entries * passes + 1]
-        How many of them lived in an entry, at ``[passes * entry + pass]``.
     """
 
     occupant: NDArray[np.uint32]
     entry: NDArray[np.uint16]
     arrived: Integers
-    in_entry: Integers
 
 
 class Tally(NamedTuple):
@@ -171,10 +180,9 @@ def new_homes(slice_: Any, passes: int, residencies: int) -> Any:
     return Homes(
         np.empty((residencies, passes), np.int16),
         Arrivals(
-            np.empty((passes, residencies), np.uint32),
-            np.empty((passes, residencies), np.uint16),
+            np.empty((residencies, passes), np.uint32),
+            np.empty((residencies, passes), np.uint16),
             np.empty(passes, np.int64),
-            np.empty(slice_.entries * passes + 1, np.int64),
         ),
         Tally(
             np.empty(COUNTERS, np.int64),
@@ -183,7 +191,7 @@ def new_homes(slice_: Any, passes: int, residencies: int) -> Any:
             np.empty(passes, np.int64),
             np.empty(passes, np.int64),
         ),
-        np.empty(passes * _SETS * _WORDS, np.uint64),
+        aligned_zeros((passes * _SETS * _WORDS,), np.uint64),
         np.empty(passes * slice_.entries, np.uint8),
         slice_.entries,
         slice_.all_blocks,
@@ -191,13 +199,17 @@ def new_homes(slice_: Any, passes: int, residencies: int) -> Any:
 
 
 @inner
-def place(residencies: Any, kernel: int, fault_map: Any, homes: Any, counters: Any) -> None:
+def find_homes(
+    residencies: Any, owners: Any, kernel: int, fault_map: Any, homes: Any, counters: Any
+) -> None:
     """Place the residencies of a kernel in every pass, and add up what happens.
 
     Parameters
     ----------
     residencies : Residencies
         A technique that redirects.
+    owners : int64[residencies] or None
+        See `owners_of`; GR-Guard is compiled only where there are any.
     kernel : int
         Number of the kernel.
     fault_map : uint8[entries]
@@ -207,17 +219,44 @@ def place(residencies: Any, kernel: int, fault_map: Any, homes: Any, counters: A
     counters : int64[10]
         Counters of the instance, added to; of the peak the largest is kept.
     """
-    start_passes(fault_map, homes)
-    home, arrivals, tally = homes.home, homes.arrivals, homes.tally
-    events, entries = homes.tally.events, homes.entries
-    room = residencies.lds_rows[kernel]
+    arrivals, tally, events = homes.arrivals, homes.tally, homes.tally.events
+    tally.in_lds[:] = tally.spilled[:] = tally.since[:] = tally.peak[:] = events[:] = 0
+    if not _place_in_lanes(residencies, kernel, fault_map, homes):
+        _place(residencies, owners, kernel, fault_map, homes)
+    passes = len(arrivals.arrived)
+    for pass_ in range(passes):
+        events[TO_RELIABLE] += arrivals.arrived[pass_]
+        if owners is not None or residencies.rules.in_blocks:
+            for i in range(arrivals.arrived[pass_]):
+                entry = arrivals.entry[i, pass_]
+                if owners is None:
+                    elsewhere, kind = fault_map[entry] != 0, _TO_FAULTY
+                else:
+                    residency = residency_of(residencies, arrivals.occupant[i, pass_])
+                    elsewhere, kind = entry == owners[residency], REGULAR
+                events[TO_RELIABLE] -= elsewhere
+                events[kind] += elsewhere
+    redirected = events[TO_RELIABLE] + events[_TO_FAULTY] + events[LDS]
+    events[REGULAR] = passes * residencies.kernels.writes[kernel] - redirected
+    highest = counters[_PEAK]
+    for pass_ in range(passes):
+        highest = max(highest, tally.peak[pass_])
+    for counter in range(COUNTERS):
+        counters[counter] += events[counter]
+    counters[_PEAK] = highest
+
+
+@inner
+def _place(residencies: Any, owners: Any, kernel: int, fault_map: Any, homes: Any) -> None:
+    """Place the residencies of a kernel pass by pass; parameters as for `find_homes`."""
+    _start_passes(fault_map, homes)
+    home, arrivals, tally, entries = homes.home, homes.arrivals, homes.tally, homes.entries
     starts, passes = residencies.selector_starts, len(homes.arrivals.arrived)
     kernels, writes, operations = residencies.kernels, residencies.writes, residencies.operations
     cycle, reads_after, mask = writes.cycle, writes.reads_after, writes.mask
     write_starts, ends, wakes = residencies.write_starts, residencies.end, residencies.wakes
-    in_blocks = residencies.rules.in_blocks
-    first_residency = kernels.first_residency[kernel]
-    rotations, spilled_anywhere, wakeups = 0, 0, 0
+    room, first_residency = residencies.lds_rows[kernel], kernels.first_residency[kernel]
+    in_blocks, rotations, spilled_anywhere, wakeups = residencies.rules.in_blocks, 0, 0, 0
     for i in range(kernels.first_operation[kernel], kernels.first_operation[kernel + 1]):
         kind = operations.code[i] & (KINDS - 1)
         residency = index(operations.code[i] // KINDS)
@@ -228,21 +267,24 @@ def place(residencies: Any, kernel: int, fault_map: Any, homes: Any, counters: A
                 if old >= 0:
                     _give_back(homes, pass_, old)
                 else:
-                    leave(tally, pass_, old, ends[residency])
+                    _leave(tally, pass_, old, ends[residency])
                     spilled_anywhere -= 1
         elif kind == ADVANCE:
-            rotations = next_place(rotations, entries)
+            rotations = _next_place(rotations, entries)
         else:
             write = index(write_starts[residency])
             for pass_ in range(passes):
-                start = on_from(starts[pass_], rotations, entries)
-                new = _choose(homes, pass_, start, kind == ACQUIRE_BLOCK)
+                if owners is None:
+                    start = _on_from(starts[pass_], rotations, entries)
+                    new = _choose(homes, pass_, start, kind == ACQUIRE_BLOCK)
+                else:
+                    new = _take(homes, owners[residency])
                 if new >= 0:
-                    move_in(arrivals, pass_, packed(residency, new & 7), new)
+                    _move_in(arrivals, pass_, packed(residency, new & 7), new)
                     wakeups += wakes[residency]
                 else:
-                    spill(tally, pass_, 1, cycle[write])
-                    new = spilled_to(tally, pass_, _IN_MEMORY, room, reads_after[write])
+                    _spill(tally, pass_, 1, cycle[write])
+                    new = _spilled_to(tally, pass_, _IN_MEMORY, room, reads_after[write])
                     spilled_anywhere += 1
                 home[in_kernel, pass_] = new
         if spilled_anywhere:
@@ -250,51 +292,33 @@ def place(residencies: Any, kernel: int, fault_map: Any, homes: Any, counters: A
                 write = index(operations.retries[retry])
                 residency = index(writes.residency[write])
                 in_kernel = index(residency - first_residency)
-                in_block = in_blocks and mask[write] == RECORD
                 for pass_ in range(passes):
                     old = home[in_kernel, pass_]
                     if old >= 0:
                         continue
-                    start = on_from(starts[pass_], rotations, entries)
-                    new = _choose(homes, pass_, start, in_block)
+                    if owners is None:
+                        start = _on_from(starts[pass_], rotations, entries)
+                        new = _choose(homes, pass_, start, in_blocks and mask[write] == RECORD)
+                    else:
+                        new = _take(homes, owners[residency])
                     if new >= 0:
-                        home[in_kernel, pass_] = new
-                        move_in(arrivals, pass_, packed_late(write, new & 7), new)
-                        leave(tally, pass_, old, cycle[write])
+                        _move_in(arrivals, pass_, packed_late(write, new & 7), new)
+                        _leave(tally, pass_, old, cycle[write])
                         spilled_anywhere -= 1
                     else:
-                        new = spilled_to(tally, pass_, old, room, reads_after[write])
-                        home[in_kernel, pass_] = new
-    for entry in range(entries):
-        kind = _TO_FAULTY if fault_map[entry] else TO_RELIABLE
-        for pass_ in range(passes):
-            events[kind] += arrivals.in_entry[entry * passes + pass_]
-    redirected = events[TO_RELIABLE] + events[_TO_FAULTY] + events[LDS]
-    events[REGULAR] = passes * kernels.writes[kernel] - redirected
-    events[_WAKEUPS] = wakeups
-    hand_in(tally, counters)
-
-
-@inner
-def hand_in(tally: Any, counters: Any) -> None:
-    """Add the events of a placement to the counters of its instance."""
-    events, peak = tally.events, tally.peak
-    highest = counters[_PEAK]
-    for pass_ in range(len(peak)):
-        highest = max(highest, peak[pass_])
-    for counter in range(COUNTERS):
-        counters[counter] += events[counter]
-    counters[_PEAK] = highest
+                        new = _spilled_to(tally, pass_, old, room, reads_after[write])
+                    home[in_kernel, pass_] = new
+    tally.events[_WAKEUPS] = wakeups
 
 
 @inlined
-def next_place(place: int, places: int) -> Any:
+def _next_place(place: int, places: int) -> Any:
     """The next of so many places in a circle."""
     return place + 1 if place + 1 < places else 0
 
 
 @inlined
-def on_from(place: int, steps: int, places: int) -> Any:
+def _on_from(place: int, steps: int, places: int) -> Any:
     """The place so many steps on from another; both are less than the places in the circle."""
     further = place + steps
     return further if further < places else further - places
@@ -307,26 +331,19 @@ def index(number: int) -> Any:
 
 
 @inner
-def start_passes(fault_map: Any, homes: Any) -> None:
+def _start_passes(fault_map: Any, homes: Any) -> None:
     """Begin with every entry empty."""
-    arrivals, tally = homes.arrivals, homes.tally
     entries, all_blocks = homes.entries, homes.all_blocks
     homes.sets[:] = 0
-    arrivals.in_entry[:] = 0
-    arrivals.arrived[:] = 0
-    tally.in_lds[:] = 0
-    tally.spilled[:] = 0
-    tally.since[:] = 0
-    tally.peak[:] = 0
-    tally.events[:] = 0
-    for pass_ in range(len(arrivals.arrived)):
+    homes.arrivals.arrived[:] = 0
+    for pass_ in range(len(homes.arrivals.arrived)):
         for entry in range(entries):
             usable = ~fault_map[entry] & all_blocks
             if usable == all_blocks:
                 usable |= _RELIABLE
             homes.free[pass_ * entries + entry] = usable
             if usable:
-                include(homes.sets, _set_of(homes, pass_, usable), entry, True)
+                _include(homes.sets, _set_of(homes, pass_, usable), entry, True)
 
 
 @inlined
@@ -343,35 +360,35 @@ def _empty(homes: Any) -> Any:
 
 
 @inlined
-def include(sets: Any, which: int, entry: int, member: bool) -> None:
+def _include(sets: Any, which: int, entry: int, member: bool) -> None:
     """Put an entry into a set if it is to be a member."""
     place = index(which * _WORDS + (entry >> 6))
     sets[place] |= np.uint64(member) << np.uint64(entry & 63)
 
 
 @inlined
-def exclude(sets: Any, which: int, entry: int, no_member: bool) -> None:
+def _exclude(sets: Any, which: int, entry: int, no_member: bool) -> None:
     """Take an entry out of a set if it is no member any more."""
     place = index(which * _WORDS + (entry >> 6))
     sets[place] &= ~(np.uint64(no_member) << np.uint64(entry & 63))
 
 
 @inlined
-def is_member(sets: Any, which: int, entry: int) -> bool:
+def _is_member(sets: Any, which: int, entry: int) -> bool:
     """Whether an entry is in a set."""
     word = sets[index(which * _WORDS + (entry >> 6))]
     return bool(word >> np.uint64(entry & 63) & np.uint64(1))
 
 
 @inlined
-def first_member(homes: Any, which: int, start: int) -> Any:
+def _first_member(homes: Any, which: int, start: int) -> Any:
     """First member of a set of entries at or after `start`, wrapping; -1 if the set is empty."""
     sets, words, word = homes.sets, homes.entries >> 6, start >> 6
     members = sets[index(which * _WORDS + word)] & (_ALL_64 << np.uint64(start & 63))
     if members:
         return (word << 6) + lowest_bit(members)
     for _ in range(words):
-        word = next_place(word, words)
+        word = _next_place(word, words)
         members = sets[index(which * _WORDS + word)]
         if members:
             return (word << 6) + lowest_bit(members)
@@ -385,28 +402,28 @@ def _choose(homes: Any, pass_: int, start: int, in_block: bool) -> Any:
     sound = pass_ * _SETS
     part, empty = sound + _PART_FILLED, sound + EMPTY_RELIABLE
     if not in_block:
-        entry = first_member(homes, empty, start)
+        entry = _first_member(homes, empty, start)
         if entry < 0:
             return SPILLED
         free[index(pass_ * entries + entry)] = _RELIABLE
-        exclude(sets, empty, entry, True)
+        _exclude(sets, empty, entry, True)
         return entry * 8 + WHOLE_ENTRY
-    entry = first_member(homes, sound, start)
+    entry = _first_member(homes, sound, start)
     if entry < 0:
-        entry = first_member(homes, part, start)
+        entry = _first_member(homes, part, start)
     if entry < 0:
-        entry = first_member(homes, empty, start)
+        entry = _first_member(homes, empty, start)
     if entry < 0:
         return SPILLED
     blocks = free[index(pass_ * entries + entry)]
     left = blocks & (blocks - 1)
     free[index(pass_ * entries + entry)] = left
     if left & _RELIABLE:
-        exclude(sets, empty, entry, True)
-        exclude(sets, part, entry, left == _RELIABLE)
-        include(sets, part, entry, left != _RELIABLE)
+        _exclude(sets, empty, entry, True)
+        _exclude(sets, part, entry, left == _RELIABLE)
+        _include(sets, part, entry, left != _RELIABLE)
     else:
-        exclude(sets, sound, entry, left == 0)
+        _exclude(sets, sound, entry, left == 0)
     return entry * 8 + lowest_bit(np.uint64(blocks))
 
 
@@ -418,26 +435,25 @@ def _give_back(homes: Any, pass_: int, home: int) -> None:
     place = index(pass_ * homes.entries + entry)
     if block == WHOLE_ENTRY:
         free[place] = empty
-        include(sets, pass_ * _SETS + EMPTY_RELIABLE, entry, True)
+        _include(sets, pass_ * _SETS + EMPTY_RELIABLE, entry, True)
         return
     left = free[place] | (1 << block)
     free[place] = left
-    include(sets, _set_of(homes, pass_, left), entry, True)
-    exclude(sets, pass_ * _SETS + _PART_FILLED, entry, left == empty)
+    _include(sets, _set_of(homes, pass_, left), entry, True)
+    _exclude(sets, pass_ * _SETS + _PART_FILLED, entry, left == empty)
 
 
 @inlined
-def move_in(arrivals: Any, pass_: int, occupant: int, home: int) -> None:
+def _move_in(arrivals: Any, pass_: int, occupant: int, home: int) -> None:
     """Let a residency become the occupant of its home."""
     entry, last = home >> 3, index(arrivals.arrived[pass_])
-    arrivals.occupant[pass_, last] = occupant
-    arrivals.entry[pass_, last] = entry
+    arrivals.occupant[last, pass_] = occupant
+    arrivals.entry[last, pass_] = entry
     arrivals.arrived[pass_] = last + 1
-    arrivals.in_entry[index(entry * len(arrivals.arrived) + pass_)] += 1
 
 
 @inlined
-def spill(tally: Any, pass_: int, more: int, now: int) -> None:
+def _spill(tally: Any, pass_: int, more: int, now: int) -> None:
     """Add a row to those that are spilled, or take a row from them."""
     tally.events[_ROW_CYCLES] += tally.spilled[pass_] * (now - tally.since[pass_])
     tally.since[pass_] = now
@@ -446,7 +462,7 @@ def spill(tally: Any, pass_: int, more: int, now: int) -> None:
 
 
 @inlined
-def spilled_to(tally: Any, pass_: int, home: int, room: int, reads: int) -> int:
+def _spilled_to(tally: Any, pass_: int, home: int, room: int, reads: int) -> int:
     """Count a write of a spilled row; to the LDS from memory, if there is room for the row."""
     events = tally.events
     events[LDS] += 1
@@ -461,9 +477,9 @@ def spilled_to(tally: Any, pass_: int, home: int, room: int, reads: int) -> int:
 
 
 @inlined
-def leave(tally: Any, pass_: int, home: int, now: int) -> None:
+def _leave(tally: Any, pass_: int, home: int, now: int) -> None:
     """Take a row from those that are spilled."""
-    spill(tally, pass_, -1, now)
+    _spill(tally, pass_, -1, now)
     tally.in_lds[pass_] -= home == SPILLED
 
 
@@ -471,82 +487,83 @@ def leave(tally: Any, pass_: int, home: int, now: int) -> None:
 #
 # Toca-Diaz et al. (RRCD), section VI.B, after Tan et al. A residency is the life of a value: it
 # gives its home back with the last read. The entries that are reliable and hold no live value are
-# one set of bits; a home is always a whole entry.
-
-_ONLY = 0
-"""The pass: no selectors rotate."""
-
-
-@inner
-def borrow(
-    residencies: Any, rows: Any, kernel: int, fault_map: Any, homes: Any, counters: Any
-) -> None:
-    """Place the lives of a kernel's values: parameters as for `redirect.place`.
-
-    `rows` are those of the residencies: int64[residencies].
-    """
-    start_passes(fault_map, homes)
-    home, arrivals, tally = homes.home, homes.arrivals, homes.tally
-    sets, events = homes.sets, homes.tally.events
-    kernels, writes, operations = residencies.kernels, residencies.writes, residencies.operations
-    cycle, reads_after, write_starts = writes.cycle, writes.reads_after, residencies.write_starts
-    first_residency = kernels.first_residency[kernel]
-    room = residencies.lds_rows[kernel]
-    spilled_now, borrowed = 0, 0
-    for i in range(kernels.first_operation[kernel], kernels.first_operation[kernel + 1]):
-        kind = operations.code[i] & (KINDS - 1)
-        residency = index(operations.code[i] // KINDS)
-        in_kernel = index(residency - first_residency)
-        if kind == FREE:
-            old = home[in_kernel, _ONLY]
-            if old >= 0:
-                include(sets, EMPTY_RELIABLE, old >> 3, True)
-            else:
-                leave(tally, _ONLY, old, residencies.end[residency])
-                spilled_now -= 1
-        else:
-            write = index(write_starts[residency])
-            new = _take(homes, rows[residency])
-            if new >= 0:
-                move_in(arrivals, _ONLY, packed(residency, WHOLE_ENTRY), new)
-                borrowed += new >> 3 != rows[residency]
-            else:
-                spill(tally, _ONLY, 1, cycle[write])
-                new = spilled_to(tally, _ONLY, _IN_MEMORY, room, reads_after[write])
-                spilled_now += 1
-            home[in_kernel, _ONLY] = new
-        if spilled_now:
-            for retry in range(operations.retry_starts[i], operations.retry_starts[i + 1]):
-                write = index(operations.retries[retry])
-                residency = index(writes.residency[write])
-                in_kernel = index(residency - first_residency)
-                old = home[in_kernel, _ONLY]
-                if old >= 0:
-                    continue
-                new = _take(homes, rows[residency])
-                if new >= 0:
-                    move_in(arrivals, _ONLY, packed_late(write, WHOLE_ENTRY), new)
-                    borrowed += new >> 3 != rows[residency]
-                    leave(tally, _ONLY, old, cycle[write])
-                    spilled_now -= 1
-                else:
-                    new = spilled_to(tally, _ONLY, old, room, reads_after[write])
-                home[in_kernel, _ONLY] = new
-    events[TO_RELIABLE] = borrowed
-    events[REGULAR] = kernels.writes[kernel] - borrowed - events[LDS]
-    hand_in(tally, counters)
+# one set of bits; a home is always a whole entry. No selectors rotate: there is one pass.
 
 
 @inlined
 def _take(homes: Any, row: int) -> int:
     """Take the entry of a row if it holds no live value, else the lowest that holds none."""
     sets, entry = homes.sets, row
-    if not is_member(sets, EMPTY_RELIABLE, row):
-        entry = first_member(homes, EMPTY_RELIABLE, 0)
+    if not _is_member(sets, EMPTY_RELIABLE, row):
+        entry = _first_member(homes, EMPTY_RELIABLE, 0)
     if entry < 0:
         return SPILLED
-    exclude(sets, EMPTY_RELIABLE, entry, True)
+    _exclude(sets, EMPTY_RELIABLE, entry, True)
     return entry * 8 + WHOLE_ENTRY
+
+
+# Passes side by side: where they fill vectors, a register takes one of 256 entries to itself and no
+# row is spilled, the free entries are four words of all passes, which stay in registers.
+#
+# The entries of a pass are counted from the start of its scan on, so that the first free one is the
+# lowest bit; when the selectors rotate on, all bits move down by one.
+
+_IN_LANES = 4 * ENTRIES_OF_WORD
+
+
+@inner
+def _place_in_lanes(residencies: Any, kernel: int, fault_map: Any, homes: Any) -> bool:
+    """Place the residencies of a kernel in every pass; return whether all of them found homes."""
+    home, arrivals, passes = homes.home, homes.arrivals, homes.home.shape[1]
+    if homes.entries != _IN_LANES or passes % LANES or residencies.rules.in_blocks:
+        return False
+    kernels, operations, sets = residencies.kernels, residencies.operations, homes.sets
+    starts, nothing, woken = residencies.selector_starts, in_all(0), np.int64(0)
+    _free_from_start(fault_map, starts, sets)
+    for first in range(0, passes, LANES):
+        a, b = lanes_at(sets, first), lanes_at(sets, passes + first)
+        c, d = lanes_at(sets, 2 * passes + first), lanes_at(sets, 3 * passes + first)
+        start, arrived = lanes_at(starts, first), np.int64(first)
+        for i in range(kernels.first_operation[kernel], kernels.first_operation[kernel + 1]):
+            kind = operations.code[i] & (KINDS - 1)
+            residency = np.int64(operations.code[i] // KINDS)
+            at = (residency - kernels.first_residency[kernel]) * passes + first
+            if kind == ADVANCE:
+                start, around = start + 1, a << 63
+                a, b = (a >> 1) | (b << 63), (b >> 1) | (c << 63)
+                c, d = (c >> 1) | (d << 63), (d >> 1) | around
+                continue
+            if kind == FREE:
+                entry = ((lanes_at(home, at) >> 3) - start) & (_IN_LANES - 1)
+                word, bit = entry >> 6, in_all(1) << (entry & 63)
+            else:
+                found = where_zero(a, where_zero(b, where_zero(c, d, c), b), a)
+                word = where_zero(b, where_zero(c, in_all(3), in_all(2)), in_all(1))
+                word, bit = where_zero(a, word, nothing), found & (nothing - found)
+                if zero_in(found):
+                    return False
+                entry = ((word << 6) + lowest_bits(found) + start) & (_IN_LANES - 1)
+                put_lanes(home, at, (entry << 3) | WHOLE_ENTRY)
+                put_lanes(arrivals.occupant, arrived, in_all(packed(residency, WHOLE_ENTRY)))
+                put_lanes(arrivals.entry, arrived, entry)
+                arrived += passes
+                woken += LANES * residencies.wakes[residency]
+            a, b = where_zero(word, a ^ bit, a), where_zero(word - 1, b ^ bit, b)
+            c, d = where_zero(word - 2, c ^ bit, c), where_zero(word - 3, d ^ bit, d)
+        arrivals.arrived[first : first + LANES] = arrived // passes
+    homes.tally.events[_WAKEUPS] = woken
+    return True
+
+
+@inner
+def _free_from_start(fault_map: Any, starts: Any, sets: Any) -> None:
+    """Set the bits of the reliable entries, in each pass counted from the start of its scan on."""
+    passes = len(starts)
+    sets[:] = 0
+    for entry in range(_IN_LANES):
+        for pass_ in range(0 if fault_map[entry] else passes):
+            ahead = (entry - starts[pass_]) & (_IN_LANES - 1)
+            sets[(ahead >> 6) * passes + pass_] |= np.uint64(1) << np.uint64(ahead & 63)
 
 
 # Who lived in an entry: residencies sorted by entry and pass.
@@ -581,19 +598,25 @@ def new_occupants(kernel: int, entries: int, passes: int, residencies: int) -> A
 @inner
 def sort_occupants(arrivals: Any, fill: Any, occupants: Any) -> None:
     """Sort the residencies that found a home. `fill` is a workspace, int64[entries * passes]."""
-    first, occupant_at, in_entry = occupants.first, occupants.occupant, arrivals.in_entry
-    passes, places = len(arrivals.arrived), len(in_entry) - 1
-    total = np.int64(0)
-    for place in range(places):
-        first[place] = total
-        fill[place] = total
-        total += in_entry[place]
-    first[places] = total
-    for pass_ in range(passes):
-        for i in range(arrivals.arrived[pass_]):
-            bucket = np.int64(arrivals.entry[pass_, i]) * passes + pass_
-            occupant_at[fill[bucket]] = arrivals.occupant[pass_, i]
-            fill[bucket] += 1
+    first, occupant_at, entry = occupants.first, occupants.occupant, arrivals.entry
+    passes, total = len(arrivals.arrived), np.int64(0)
+    least = most = arrivals.arrived[0]
+    for arrived in arrivals.arrived:
+        least, most = min(least, arrived), max(most, arrived)
+    fill[:] = 0
+    for i in range(most):
+        for pass_ in range(passes):
+            if i < least or i < arrivals.arrived[pass_]:
+                fill[index(entry[i, pass_] * passes + pass_)] += 1
+    for place in range(len(fill)):
+        first[place], total, fill[place] = total, total + fill[place], total
+    first[len(fill)] = total
+    for i in range(most):
+        for pass_ in range(passes):
+            if i < least or i < arrivals.arrived[pass_]:
+                place = index(entry[i, pass_] * passes + pass_)
+                occupant_at[index(fill[place])] = arrivals.occupant[i, pass_]
+                fill[place] += 1
 
 
 @inner
@@ -606,23 +629,6 @@ def has_records(occupants: Any, first: int, last: int) -> bool:
     return False
 
 
-# Homes of residencies on a fault map: by the event machine that the technique asks for.
-
-
-@inner
-def find_homes(
-    residencies: Any, owners: Any, kernel: int, fault_map: Any, homes: Any, counters: Any
-) -> None:
-    """Place the residencies of a kernel: parameters as for `redirect.place`.
-
-    `owners` are those of `owners_of`; GR-Guard is compiled only where there are any.
-    """
-    if owners is None:
-        place(residencies, kernel, fault_map, homes, counters)
-    else:
-        borrow(residencies, owners, kernel, fault_map, homes, counters)
-
-
 @inner
 def leave_out_late(residencies: Any, kernel: int, homes: Any) -> None:
     """Give no home to residencies that began in the LDS; they are still among the arrivals."""
@@ -631,7 +637,7 @@ def leave_out_late(residencies: Any, kernel: int, homes: Any) -> None:
         return
     for pass_ in range(len(arrivals.arrived)):
         for i in range(arrivals.arrived[pass_]):
-            occupant = arrivals.occupant[pass_, i]
+            occupant = arrivals.occupant[i, pass_]
             if is_late(occupant):
                 homes.home[residency_of(residencies, occupant) - first, pass_] = SPILLED
 

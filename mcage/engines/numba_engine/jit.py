@@ -9,10 +9,12 @@ they take from the machine at hand (`AT_ONCE`): computers may share a disk.
 import fcntl
 import gc
 import hashlib
+import inspect
+import operator
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from functools import cache
+from functools import cache, partial
 from math import prod
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -24,7 +26,8 @@ from numba.core import cgutils, config, event
 from numba.core.codegen import get_host_cpu_features
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.types import unliteral
-from numba.extending import intrinsic
+from numba.core.typing.templates import ConcreteTemplate, infer_global, signature
+from numba.extending import intrinsic, lower_builtin, models, register_model
 from numpy.typing import DTypeLike, NDArray
 from typing_extensions import override
 
@@ -198,9 +201,6 @@ FIRST_BITS = np.uint64((1 << AT_ONCE) - 1)
 
 PARTS = 4
 """Parts of 16 components that may count for cycles of their own."""
-
-TOGETHER = 8
-"""Tracked cells that are summed together."""
 
 LINE = 64
 """Bytes of a cache line. NumPy's memory begins 16 bytes after one where an array is large."""
@@ -455,68 +455,6 @@ def add_rows(
 
 
 @_operation
-def sum_cells(
-    typing_context: Any,
-    planes: Any,
-    rows: Any,
-    cycles: Any,
-    begin: Any,
-    end: Any,
-    shift: Any,
-    columns: Any,
-    components: Any,
-    sums: Any,
-    group: Any,
-) -> Any:
-    """Sum up a group of `TOGETHER` cells over the rows ``begin`` ... ``end`` - 1.
-
-    Bit ``components[group, c]`` of the word ``planes[rows[i], columns[group, c]] << shift`` counts
-    for ``cycles[i]`` in ``sums[group, c]``; these three are of 64 bits, [:, 8].
-    """
-    long = types.int64
-    signature = types.void(
-        planes, rows, cycles, long, long, types.uint64, columns, components, sums, long
-    )
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        of = signature.args
-        planes, rows, cycles, begin, end, shift, columns, components, sums, group = arguments
-        vector = ir.VectorType(_WORD, TOGETHER)
-        nothing, lowest = (ir.Constant(vector, [value] * TOGETHER) for value in (0, 1))
-        view = context.make_array(of[0])(context, builder, planes)
-        width = builder.extract_value(view.shape, 1)
-        first = builder.mul(group, _WORD(TOGETHER))
-
-        def of_group(array: Any, array_type: Any) -> Any:
-            at = _item(context, builder, array_type, array, first)
-            return builder.bitcast(at, vector.as_pointer())
-
-        column = builder.load(of_group(columns, of[6]), align=8)
-        component = builder.load(of_group(components, of[7]), align=8)
-        place = of_group(sums, of[8])
-        total = _variable(builder, builder.load(place, align=8))
-        shifts = _everywhere(builder, shift, vector)
-        with cgutils.for_range_slice(builder, begin, end, _WORD(1), inc=True) as (index, _):
-            row = builder.zext(builder.load(_item(context, builder, of[1], rows, index)), _WORD)
-            start = builder.gep(view.data, [builder.mul(row, width)])
-            words = ir.Constant(vector, ir.Undefined)
-            for which in range(TOGETHER):
-                word_at = builder.gep(start, [builder.extract_element(column, _HALF(which))])
-                words = builder.insert_element(words, builder.load(word_at), _HALF(which))
-            bits = builder.and_(builder.lshr(builder.shl(words, shifts), component), lowest)
-            each = builder.load(_item(context, builder, of[2], cycles, index))
-            if each.type != _WORD:
-                each = builder.zext(each, _WORD)
-            lit = builder.icmp_unsigned("!=", bits, nothing)
-            more = builder.select(lit, _everywhere(builder, each, vector), nothing)
-            builder.store(builder.add(builder.load(total), more), total)
-        builder.store(builder.load(total), place, align=8)
-        return context.get_dummy_value()
-
-    return signature, generate
-
-
-@_operation
 def prefetch(typing_context: Any, array: Any, row: Any, column: Any) -> Any:
     """`prefetch(array, row, column)`: start loading the cache line of an item; column 0 in 1-D."""
 
@@ -537,3 +475,122 @@ def prefetch(typing_context: Any, array: Any, row: Any, column: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(array, types.int64, types.int64), generate
+
+
+# Lanes: eight words side by side, on which compiled functions work with Python's operators.
+
+LANES = 8
+"""Words of a vector of 512 bits."""
+
+
+class _Lanes(types.Type):
+    """Eight words of 64 bits."""
+
+
+_LANES, _VECTOR = _Lanes("lanes"), ir.VectorType(_WORD, LANES)
+register_model(_Lanes)(partial(models.PrimitiveModel, be_type=_VECTOR))
+
+
+def _takes_lanes(symbol: Callable[..., Any], instruction: Callable[..., Any]) -> None:
+    """Let an operator take lanes, with a number on the right that stands for all of them, too."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        left, right = arguments
+        if signature.args[1] is not _LANES:
+            right = _everywhere(builder, right, _VECTOR)
+        return instruction(builder, left, right)
+
+    cases = [signature(_LANES, _LANES, right) for right in (_LANES, types.int64)]
+    infer_global(symbol)(type("_", (ConcreteTemplate,), {"key": symbol, "cases": cases}))
+    for case in cases:
+        lower_builtin(symbol, *case.args)(generate)
+
+
+_takes_lanes(operator.add, ir.IRBuilder.add)
+_takes_lanes(operator.sub, ir.IRBuilder.sub)
+_takes_lanes(operator.and_, ir.IRBuilder.and_)
+_takes_lanes(operator.or_, ir.IRBuilder.or_)
+_takes_lanes(operator.xor, ir.IRBuilder.xor)
+_takes_lanes(operator.lshift, ir.IRBuilder.shl)
+_takes_lanes(operator.rshift, ir.IRBuilder.lshr)
+
+
+def _of_lanes(outcome: Any, generate: Callable[..., Any]) -> Callable[..., Any]:
+    """Operation for compiled functions, from what generates its code."""
+
+    def operation(typing_context: Any, *kinds: Any) -> Any:
+        def generated(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return generate(builder, *arguments)
+
+        return outcome(*map(unliteral, kinds)), generated
+
+    named: Any = operation
+    named.__signature__ = inspect.signature(generate)  # by which Numba passes arguments
+    return _operation(operation)
+
+
+def _are_zero(builder: Any, words: Any) -> Any:
+    return builder.icmp_unsigned("==", words, ir.Constant(_VECTOR, [0] * LANES))
+
+
+def _lowest_bits(builder: Any, words: Any) -> Any:
+    kind = ir.FunctionType(_VECTOR, [_VECTOR, ir.IntType(1)])
+    count = cgutils.get_or_insert_function(  # type: ignore[no-untyped-call]
+        builder.module, kind, f"llvm.cttz.v{LANES}i64"
+    )
+    return builder.call(count, [words, ir.IntType(1)(0)])
+
+
+in_all = _of_lanes(_LANES, lambda b, word: _everywhere(b, word, _VECTOR))
+"""`in_all(word)`: the same word in all lanes."""
+
+where_zero = _of_lanes(_LANES, lambda b, words, x, y: b.select(_are_zero(b, words), x, y))
+"""`where_zero(words, x, y)`: words of x where those of the first are 0, otherwise of y."""
+
+zero_in = _of_lanes(types.uint8, lambda b, words: b.bitcast(_are_zero(b, words), ir.IntType(LANES)))
+"""`zero_in(words)`: the set of lanes whose words are 0, as bits."""
+
+lowest_bits = _of_lanes(_LANES, _lowest_bits)
+"""`lowest_bits(words)`: position of the lowest set bit of each word; 64 if there is none."""
+
+
+@_operation
+def lanes_at(typing_context: Any, array: Any, place: Any) -> Any:
+    """`lanes_at(array, place)`: eight items of a C-contiguous array, counted from its beginning."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        at = _item(context, builder, signature.args[0], *arguments)
+        vector = ir.VectorType(at.type.pointee, LANES)
+        words = builder.load(builder.bitcast(at, vector.as_pointer()), align=1)
+        return words if vector == _VECTOR else builder.zext(words, _VECTOR)
+
+    return _LANES(array, types.int64), generate
+
+
+@_operation
+def lanes_from(typing_context: Any, array: Any, places: Any) -> Any:
+    """`lanes_from(array, places)`: as `lanes_at`, with a place for each lane; items of 64 bits."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        words = ir.Constant(_VECTOR, ir.Undefined)
+        for lane in range(LANES):
+            place = builder.extract_element(arguments[1], _HALF(lane))
+            at = _item(context, builder, signature.args[0], arguments[0], place)
+            words = builder.insert_element(words, builder.load(at), _HALF(lane))
+        return words
+
+    return _LANES(array, _LANES), generate
+
+
+@_operation
+def put_lanes(typing_context: Any, array: Any, place: Any, words: Any) -> Any:
+    """`put_lanes(array, place, words)`: store what `lanes_at` loads."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        at = _item(context, builder, signature.args[0], *arguments[:2])
+        vector, words = ir.VectorType(at.type.pointee, LANES), arguments[2]
+        words = words if vector == _VECTOR else builder.trunc(words, vector)
+        builder.store(words, builder.bitcast(at, vector.as_pointer()), align=1)
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, _LANES), generate

@@ -51,7 +51,7 @@ from mcage.engines.numba_engine.homes import (
     new_homes,
     sort_occupants,
 )
-from mcage.engines.numba_engine.jit import COMPONENTS, TOGETHER, aligned_zeros, compiled, inner
+from mcage.engines.numba_engine.jit import COMPONENTS, LANES, aligned_zeros, compiled, inner
 from mcage.engines.numba_engine.residencies import (
     BITS,
     Residencies,
@@ -233,7 +233,7 @@ def _add_tracked(
     for entry in range(slice_.entries):
         of_entry = instance * slice_.entries + entry
         for group in range(groups.first[of_entry], groups.first[of_entry + 1]):
-            for cell in range(TOGETHER):
+            for cell in range(LANES):
                 tracked, bit = groups.tracked[group, cell], groups.column[group, cell]
                 block, within = divmod(np.int64(groups.component[group, cell]), of_block)
                 like = alike[entry * blocks + block]

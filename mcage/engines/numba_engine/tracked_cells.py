@@ -29,20 +29,24 @@ from mcage.engines.numba_engine.jit import (
     AT_ONCE,
     COMPONENTS,
     FIRST_BITS,
-    TOGETHER,
+    LANES,
     add_row,
     add_rows,
     add_where,
     aligned_zeros,
     compiled,
+    in_all,
     inlined,
     inner,
+    lanes_at,
+    lanes_from,
     lowest_bit,
     members,
     prefetch,
-    sum_cells,
+    put_lanes,
     sum_plane,
     sum_planes_anew,
+    where_zero,
 )
 from mcage.engines.numba_engine.residencies import (
     ALL_COMPONENTS,
@@ -172,10 +176,10 @@ def groups_of(
     kind = (place * (WHOLE_ENTRY + 1) + block)[order]
     begins = np.flatnonzero(np.diff(kind, prepend=-1))
     rank = np.arange(len(kind)) - np.repeat(begins, np.diff(np.append(begins, len(kind))))
-    group = np.cumsum(rank % TOGETHER == 0) - 1
+    group = np.cumsum(rank % LANES == 0) - 1
     count = int(group[-1]) + 1 if len(group) else 0
-    opens = order[rank % TOGETHER == 0]
-    shape = (count, TOGETHER)
+    opens = order[rank % LANES == 0]
+    shape = (count, LANES)
     groups = TrackedGroups(
         first=np.searchsorted(place[opens], np.arange(geometry.entries * instances + 1)),
         block=block[opens],
@@ -183,7 +187,7 @@ def groups_of(
         component=np.zeros(shape, dtype=np.uint64),
         tracked=np.full(shape, -1, dtype=np.int64),
     )
-    where = (group, rank % TOGETHER)
+    where = (group, rank % LANES)
     groups.column[where], groups.component[where] = column[order], component[order]
     groups.tracked[where] = order
     return groups
@@ -217,7 +221,7 @@ def new_progress(
     """Make space for progress; `cycles` is an array of the type of sums of cycles."""
     return EpochProgress(
         np.empty(cells, cycles.dtype),
-        np.empty((groups, TOGETHER), np.int64),
+        np.empty((groups, LANES), np.int64),
         np.empty(groups, np.int64),
         np.empty((groups, passes), np.int64),
         np.empty((groups, passes), np.int64),
@@ -289,7 +293,7 @@ def _start(instance: int, occupants: Any, groups: Any, progress: Any) -> None:
     begin, end = instance * entries, (instance + 1) * entries
     for group in range(groups.first[begin], groups.first[end]):
         progress.powered[group] = 0
-        for cell in range(TOGETHER):
+        for cell in range(LANES):
             progress.ones[group, cell] = 0
         for pass_ in range(progress.since.shape[1]):
             progress.since[group, pass_] = -1
@@ -332,18 +336,7 @@ def _advance(
                         continue
                     if not gated:
                         _hold(contents.planes, writes.image, now, groups, progress, group, pass_)
-                    sum_cells(
-                        contents.planes,
-                        writes.image,
-                        writes.duration,
-                        write,
-                        writes_end,
-                        shift,
-                        groups.column,
-                        groups.component,
-                        progress.ones,
-                        group,
-                    )
+                    _sum_cells(residencies, write, writes_end, shift, groups, progress, group)
                     progress.powered[group] += leaves - now
                     if not gated:
                         progress.since[group, pass_] = leaves
@@ -351,6 +344,21 @@ def _advance(
                         progress.shift[group, pass_] = shift
                 i += 1
             progress.upcoming[instance, place] = i
+
+
+@inlined
+def _sum_cells(
+    residencies: Any, begin: Any, end: Any, shift: Any, groups: Any, progress: Any, group: int
+) -> None:
+    """Sum up a group of cells over so many writes, of records `shift` components further on."""
+    planes, writes, at = residencies.contents.planes, residencies.writes, group * LANES
+    column, component = lanes_at(groups.column, at), lanes_at(groups.component, at)
+    total, nothing = lanes_at(progress.ones, at), in_all(0)
+    for write in range(begin, end):
+        words = lanes_from(planes, column + np.int64(writes.image[write]) * BITS)
+        lit = ((words << np.int64(shift)) >> component) & 1
+        total = total + where_zero(lit, nothing, in_all(np.int64(writes.duration[write])))
+    put_lanes(progress.ones, at, total)
 
 
 @inner
@@ -384,7 +392,7 @@ def _finish(
         for group in range(begin, end):
             if not gated:
                 _come_round(residencies, cycles, groups, progress, group)
-            for cell in range(TOGETHER):
+            for cell in range(LANES):
                 tracked, ones = groups.tracked[group, cell], progress.ones[group, cell]
                 if tracked >= 0:
                     zeros = progress.powered[group] - ones
@@ -407,7 +415,7 @@ def _hold(
     if cycles:
         progress.powered[group] += cycles
         row, shift = image[progress.write[group, pass_]], progress.shift[group, pass_]
-        for cell in range(TOGETHER):
+        for cell in range(LANES):
             word = planes[row, groups.column[group, cell]] << shift
             lit = word >> groups.component[group, cell] & np.uint64(1)
             progress.ones[group, cell] += cycles * np.int64(lit)
