@@ -32,6 +32,7 @@ from mcage.engines.numba_engine.homes import (
     begin_of,
     block_of,
     is_late,
+    least_and_most,
     residency_of,
 )
 from mcage.engines.numba_engine.jit import (
@@ -54,8 +55,6 @@ BLOCKS = WHOLE_ENTRY
 
 _VIEWS = BLOCKS + 1
 """Views of an entry: from the cells of a record in each block, and from all other cells."""
-_SIDE_BY_SIDE = 64
-"""Residencies that all passes take before any pass goes on: they stay in the caches."""
 
 _LINE = 16
 """Sums of 32 bits in a cache line."""
@@ -77,22 +76,20 @@ class Views(NamedTuple):
         Entries that hold records.
     record_cycles : int64[4 * entries]
         How long records are there.
-    next : int64[passes]
-        Occupant at which each pass is.
-    since, first : int64[passes * entries * 5]
-        Of each view, end of the latest occupant, -1 before; start of the first occupant.
     held : uint64[passes * entries * 5]
-        What some component of it holds since then, numbered as `Residencies.facts`.
+        What some component of each view holds since its latest occupant, numbered as
+        `Residencies.facts`.
+    since, first : int64[passes * entries * 5]
+        End of the latest occupant, -1 before; start of the first occupant.
     """
 
     at_most: NDArray[np.unsignedinteger]
     sums: NDArray[np.unsignedinteger]
     recorded: Booleans
     record_cycles: Integers
-    next: Integers
+    held: Words
     since: Integers
     first: Integers
-    held: Words
 
 
 class Occupancy(NamedTuple):
@@ -121,10 +118,8 @@ def new_views(entries: int, passes: int, cycles: Any) -> Any:
         aligned_zeros((entries * BLOCKS, COMPONENTS), cycles.dtype),
         np.empty(entries, np.bool_),
         np.empty(entries * BLOCKS, np.int64),
-        np.empty(passes, np.int64),
-        np.empty(passes * entries * _VIEWS, np.int64),
-        np.empty(passes * entries * _VIEWS, np.int64),
         np.empty(passes * entries * _VIEWS, np.uint64),
+        *np.empty((2, passes * entries * _VIEWS), np.int64),
     )
 
 
@@ -174,17 +169,15 @@ def bound_occupants(residencies: Any, kernel: int, arrivals: Any, views: Any) ->
     The cells of a block's record see the occupants of the whole entry and the records in their
     block, the others only the former: five views of an entry, each with a bound.
     """
-    position, kernels = views.next, residencies.kernels
-    passes = len(arrivals.arrived)
     _start(arrivals, views)
-    last = kernels.first_residency[kernel + 1]
-    for until in range(kernels.first_residency[kernel], last + _SIDE_BY_SIDE, _SIDE_BY_SIDE):
-        for pass_ in range(passes):
-            position[pass_] = _take(residencies, arrivals, pass_, position[pass_], until, views)
+    for i in range(least_and_most(arrivals.arrived)[1]):
+        for pass_ in range(len(arrivals.arrived)):
+            if i < arrivals.arrived[pass_]:
+                _take(residencies, arrivals, pass_, i, views)
     if residencies.rules.gated:
         _add_records(views)
     else:
-        _come_round(kernels.cycles[kernel], passes, views)
+        _come_round(residencies.kernels.cycles[kernel], len(arrivals.arrived), views)
     at_most, sums, recorded = views.at_most, views.sums, views.recorded
     for entry in range(len(recorded)):
         if recorded[entry]:
@@ -201,7 +194,6 @@ def _start(arrivals: Any, views: Any) -> None:
     views.at_most[:] = 0
     recorded[:] = False
     views.record_cycles[:] = 0
-    views.next[:] = 0
     views.since[:] = -1
     views.held[:] = 0
     for pass_ in range(len(arrivals.arrived)):
@@ -213,35 +205,26 @@ def _start(arrivals: Any, views: Any) -> None:
             sums[entry * BLOCKS : (entry + 1) * BLOCKS] = 0
 
 
-@inner
-def _take(
-    residencies: Any, arrivals: Any, pass_: int, position: int, until: int, views: Any
-) -> int:
-    """Add the occupants of a pass up to the residency `until`; return the next position."""
-    end_of_pass, cycle = arrivals.arrived[pass_], residencies.writes.cycle
+@inlined
+def _take(residencies: Any, arrivals: Any, pass_: int, position: int, views: Any) -> None:
+    """Add an occupant of a pass."""
     facts, at_most, sums, recorded = residencies.facts, views.at_most, views.sums, views.recorded
-    first_view = pass_ * len(recorded) * _VIEWS
-    while position < end_of_pass:
-        occupant, entry = arrivals.occupant[position, pass_], arrivals.entry[position, pass_]
-        residency, block = residency_of(residencies, occupant), block_of(occupant)
-        if residency >= until:
-            break
-        _load(facts, residencies.at_most, residency + _AHEAD)
-        view = first_view + entry * _VIEWS
-        start = cycle[begin_of(residencies, occupant)]
-        end = np.int64(facts[residency, END])
-        lives = Occupancy(residency, not is_late(occupant), start, end)
-        if block != WHOLE_ENTRY:
-            row = entry * BLOCKS + block
-            _add(residencies, lives, sums, row, views, view + block)
-            views.record_cycles[row] += end - start
-        else:
-            _add(residencies, lives, at_most, entry, views, view + WHOLE_ENTRY)
-            if recorded[entry]:
-                for other in range(BLOCKS):
-                    _add(residencies, lives, sums, entry * BLOCKS + other, views, view + other)
-        position += 1
-    return position
+    occupant, entry = arrivals.occupant[position, pass_], arrivals.entry[position, pass_]
+    residency, block = residency_of(residencies, occupant), block_of(occupant)
+    _load(facts, residencies.at_most, residency + _AHEAD)
+    view = (pass_ * len(recorded) + entry) * _VIEWS
+    start = residencies.writes.cycle[begin_of(residencies, occupant)]
+    end = np.int64(facts[residency, END])
+    lives = Occupancy(residency, not is_late(occupant), start, end)
+    if block != WHOLE_ENTRY:
+        row = entry * BLOCKS + block
+        _add(residencies, lives, sums, row, views, view + block)
+        views.record_cycles[row] += end - start
+    else:
+        _add(residencies, lives, at_most, entry, views, view + WHOLE_ENTRY)
+        if recorded[entry]:
+            for other in range(BLOCKS):
+                _add(residencies, lives, sums, entry * BLOCKS + other, views, view + other)
 
 
 @inlined

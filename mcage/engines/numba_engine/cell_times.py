@@ -89,8 +89,7 @@ def new_events(events: int, orbits: int, cycles: Any) -> Any:
         np.empty(events, np.int64),
         np.empty(events, cycles.dtype),
         np.zeros(orbits + 1, np.int64),
-        np.empty(events, np.uint64),
-        np.empty(events, np.uint64),
+        *np.empty((2, events), np.uint64),
     )
 
 
@@ -356,7 +355,7 @@ def _add_whole(
     left = chosen & ~together & ever
     while left:
         bit = lowest_bit(left)
-        if _meets_zero(ever, bit):
+        if ever >> np.uint64(BITS + bit) & _LOWEST:  # some component shows a '0' at some time
             sum_plane(planes, image, duration, write, end, bit, times.ones, bit)
         else:
             add_everywhere(times.ones, bit, lasts)
@@ -380,12 +379,6 @@ def _look_ahead(residencies: Any, occupants: Any, at: int, last: int, chosen: np
         if chosen >> np.uint64(bit) & _LINE_BITS:
             for write in range(begin, end):
                 prefetch(residencies.contents.planes, int(writes.image[write]), bit)
-
-
-@inner
-def _meets_zero(ever: np.uint64, bit: int) -> np.uint64:
-    """Whether some component has a bit at '0' at any time of a residency."""
-    return ever >> np.uint64(BITS + bit) & np.uint64(1)
 
 
 @inner

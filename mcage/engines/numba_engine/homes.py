@@ -184,13 +184,7 @@ def new_homes(slice_: Any, passes: int, residencies: int) -> Any:
             np.empty((residencies, passes), np.uint16),
             np.empty(passes, np.int64),
         ),
-        Tally(
-            np.empty(COUNTERS, np.int64),
-            np.empty(passes, np.int64),
-            np.empty(passes, np.int64),
-            np.empty(passes, np.int64),
-            np.empty(passes, np.int64),
-        ),
+        Tally(np.empty(COUNTERS, np.int64), *np.empty((4, passes), np.int64)),
         aligned_zeros((passes * _SETS * _WORDS,), np.uint64),
         np.empty(passes * slice_.entries, np.uint8),
         slice_.entries,
@@ -199,17 +193,13 @@ def new_homes(slice_: Any, passes: int, residencies: int) -> Any:
 
 
 @inner
-def find_homes(
-    residencies: Any, owners: Any, kernel: int, fault_map: Any, homes: Any, counters: Any
-) -> None:
+def find_homes(residencies: Any, kernel: int, fault_map: Any, homes: Any, counters: Any) -> None:
     """Place the residencies of a kernel in every pass, and add up what happens.
 
     Parameters
     ----------
     residencies : Residencies
         A technique that redirects.
-    owners : int64[residencies] or None
-        See `owners_of`; GR-Guard is compiled only where there are any.
     kernel : int
         Number of the kernel.
     fault_map : uint8[entries]
@@ -220,22 +210,21 @@ def find_homes(
         Counters of the instance, added to; of the peak the largest is kept.
     """
     arrivals, tally, events = homes.arrivals, homes.tally, homes.tally.events
+    rules = residencies.rules
     tally.in_lds[:] = tally.spilled[:] = tally.since[:] = tally.peak[:] = events[:] = 0
     if not _place_in_lanes(residencies, kernel, fault_map, homes):
-        _place(residencies, owners, kernel, fault_map, homes)
+        _place(residencies, kernel, fault_map, homes)
     passes = len(arrivals.arrived)
     for pass_ in range(passes):
         events[TO_RELIABLE] += arrivals.arrived[pass_]
-        if owners is not None or residencies.rules.in_blocks:
+        if rules.borrows or rules.in_blocks:
             for i in range(arrivals.arrived[pass_]):
                 entry = arrivals.entry[i, pass_]
-                if owners is None:
-                    elsewhere, kind = fault_map[entry] != 0, _TO_FAULTY
-                else:
-                    residency = residency_of(residencies, arrivals.occupant[i, pass_])
-                    elsewhere, kind = entry == owners[residency], REGULAR
-                events[TO_RELIABLE] -= elsewhere
-                events[kind] += elsewhere
+                to_faulty = fault_map[entry] != 0
+                residency = residency_of(residencies, arrivals.occupant[i, pass_])
+                at_home = rules.borrows and entry == residencies.row[residency]
+                events[_TO_FAULTY] += to_faulty
+                events[TO_RELIABLE] -= to_faulty or at_home
     redirected = events[TO_RELIABLE] + events[_TO_FAULTY] + events[LDS]
     events[REGULAR] = passes * residencies.kernels.writes[kernel] - redirected
     highest = counters[_PEAK]
@@ -247,11 +236,11 @@ def find_homes(
 
 
 @inner
-def _place(residencies: Any, owners: Any, kernel: int, fault_map: Any, homes: Any) -> None:
+def _place(residencies: Any, kernel: int, fault_map: Any, homes: Any) -> None:
     """Place the residencies of a kernel pass by pass; parameters as for `find_homes`."""
     _start_passes(fault_map, homes)
     home, arrivals, tally, entries = homes.home, homes.arrivals, homes.tally, homes.entries
-    starts, passes = residencies.selector_starts, len(homes.arrivals.arrived)
+    passes = len(arrivals.arrived)
     kernels, writes, operations = residencies.kernels, residencies.writes, residencies.operations
     cycle, reads_after, mask = writes.cycle, writes.reads_after, writes.mask
     write_starts, ends, wakes = residencies.write_starts, residencies.end, residencies.wakes
@@ -274,11 +263,8 @@ def _place(residencies: Any, owners: Any, kernel: int, fault_map: Any, homes: An
         else:
             write = index(write_starts[residency])
             for pass_ in range(passes):
-                if owners is None:
-                    start = _on_from(starts[pass_], rotations, entries)
-                    new = _choose(homes, pass_, start, kind == ACQUIRE_BLOCK)
-                else:
-                    new = _take(homes, owners[residency])
+                in_block = kind == ACQUIRE_BLOCK
+                new = _find(residencies, homes, residency, pass_, rotations, in_block)
                 if new >= 0:
                     _move_in(arrivals, pass_, packed(residency, new & 7), new)
                     wakeups += wakes[residency]
@@ -296,11 +282,8 @@ def _place(residencies: Any, owners: Any, kernel: int, fault_map: Any, homes: An
                     old = home[in_kernel, pass_]
                     if old >= 0:
                         continue
-                    if owners is None:
-                        start = _on_from(starts[pass_], rotations, entries)
-                        new = _choose(homes, pass_, start, in_blocks and mask[write] == RECORD)
-                    else:
-                        new = _take(homes, owners[residency])
+                    in_block = in_blocks and mask[write] == RECORD
+                    new = _find(residencies, homes, residency, pass_, rotations, in_block)
                     if new >= 0:
                         _move_in(arrivals, pass_, packed_late(write, new & 7), new)
                         _leave(tally, pass_, old, cycle[write])
@@ -393,6 +376,17 @@ def _first_member(homes: Any, which: int, start: int) -> Any:
         if members:
             return (word << 6) + lowest_bit(members)
     return -1
+
+
+@inlined
+def _find(
+    residencies: Any, homes: Any, residency: int, pass_: int, rotations: int, in_block: bool
+) -> Any:
+    """Take the best free place for a residency as its home, or `SPILLED` if there is none."""
+    if residencies.rules.borrows:
+        return _take(homes, residencies.row[residency])
+    start = _on_from(residencies.selector_starts[pass_], rotations, homes.entries)
+    return _choose(homes, pass_, start, in_block)
 
 
 @inlined
@@ -544,7 +538,7 @@ def _place_in_lanes(residencies: Any, kernel: int, fault_map: Any, homes: Any) -
                     return False
                 entry = ((word << 6) + lowest_bits(found) + start) & (_IN_LANES - 1)
                 put_lanes(home, at, (entry << 3) | WHOLE_ENTRY)
-                put_lanes(arrivals.occupant, arrived, in_all(packed(residency, WHOLE_ENTRY)))
+                put_lanes(arrivals.occupant, arrived, in_all(packed(int(residency), WHOLE_ENTRY)))
                 put_lanes(arrivals.entry, arrived, entry)
                 arrived += passes
                 woken += LANES * residencies.wakes[residency]
@@ -596,13 +590,20 @@ def new_occupants(kernel: int, entries: int, passes: int, residencies: int) -> A
 
 
 @inner
+def least_and_most(numbers: Any) -> Any:
+    """The least and the largest of some numbers."""
+    least = most = numbers[0]
+    for number in numbers:
+        least, most = min(least, number), max(most, number)
+    return least, most
+
+
+@inner
 def sort_occupants(arrivals: Any, fill: Any, occupants: Any) -> None:
     """Sort the residencies that found a home. `fill` is a workspace, int64[entries * passes]."""
     first, occupant_at, entry = occupants.first, occupants.occupant, arrivals.entry
     passes, total = len(arrivals.arrived), np.int64(0)
-    least = most = arrivals.arrived[0]
-    for arrived in arrivals.arrived:
-        least, most = min(least, arrived), max(most, arrived)
+    least, most = least_and_most(arrivals.arrived)
     fill[:] = 0
     for i in range(most):
         for pass_ in range(passes):

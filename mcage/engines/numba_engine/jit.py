@@ -26,7 +26,7 @@ from numba.core import cgutils, config, event
 from numba.core.codegen import get_host_cpu_features
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.types import unliteral
-from numba.core.typing.templates import ConcreteTemplate, infer_global, signature
+from numba.core.typing.templates import ConcreteTemplate, infer_global
 from numba.extending import intrinsic, lower_builtin, models, register_model
 from numpy.typing import DTypeLike, NDArray
 from typing_extensions import override
@@ -285,24 +285,24 @@ def _variable(builder: Any, value: Any) -> Any:
     return place
 
 
-@_operation
-def lowest_bit(typing_context: Any, word: Any) -> Any:
-    """`lowest_bit(word)`: position of the lowest set bit of a non-zero uint64."""
+def _made(kinds: Any, generate: Callable[..., Any]) -> Callable[..., Any]:
+    """Operation of these kinds, which is all that its code depends on."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+    def operation(typing_context: Any, *arguments: Any) -> Any:
+        return kinds, lambda context, builder, signature, values: generate(builder, *values)
 
-    return types.int64(types.uint64), generate
+    named: Any = operation
+    named.__signature__ = inspect.signature(generate)  # by which Numba passes arguments
+    return _operation(operation)
 
 
-@_operation
-def members(typing_context: Any, word: Any) -> Any:
-    """`members(word)`: how many bits of a uint64 are set."""
+_LONG, _BITS = types.int64, types.uint64
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.ctpop(arguments[0])
+lowest_bit = _made(_LONG(_BITS), lambda b, word: b.cttz(word, ir.Constant(ir.IntType(1), 1)))
+"""`lowest_bit(word)`: position of the lowest set bit of a non-zero uint64."""
 
-    return types.int64(types.uint64), generate
+members = _made(_LONG(_BITS), lambda b, word: b.ctpop(word))
+"""`members(word)`: how many bits of a uint64 are set."""
 
 
 @_operation
@@ -500,10 +500,11 @@ def _takes_lanes(symbol: Callable[..., Any], instruction: Callable[..., Any]) ->
             right = _everywhere(builder, right, _VECTOR)
         return instruction(builder, left, right)
 
-    cases = [signature(_LANES, _LANES, right) for right in (_LANES, types.int64)]
-    infer_global(symbol)(type("_", (ConcreteTemplate,), {"key": symbol, "cases": cases}))
+    cases = [_LANES(_LANES, right) for right in (_LANES, _LONG)]
+    template: Any = type("_", (ConcreteTemplate,), {"key": symbol, "cases": cases})
+    infer_global(symbol)(template)  # type: ignore[no-untyped-call]
     for case in cases:
-        lower_builtin(symbol, *case.args)(generate)
+        lower_builtin(symbol, *case.args)(generate)  # type: ignore[no-untyped-call]
 
 
 _takes_lanes(operator.add, ir.IRBuilder.add)
@@ -513,20 +514,6 @@ _takes_lanes(operator.or_, ir.IRBuilder.or_)
 _takes_lanes(operator.xor, ir.IRBuilder.xor)
 _takes_lanes(operator.lshift, ir.IRBuilder.shl)
 _takes_lanes(operator.rshift, ir.IRBuilder.lshr)
-
-
-def _of_lanes(outcome: Any, generate: Callable[..., Any]) -> Callable[..., Any]:
-    """Operation for compiled functions, from what generates its code."""
-
-    def operation(typing_context: Any, *kinds: Any) -> Any:
-        def generated(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            return generate(builder, *arguments)
-
-        return outcome(*map(unliteral, kinds)), generated
-
-    named: Any = operation
-    named.__signature__ = inspect.signature(generate)  # by which Numba passes arguments
-    return _operation(operation)
 
 
 def _are_zero(builder: Any, words: Any) -> Any:
@@ -541,16 +528,20 @@ def _lowest_bits(builder: Any, words: Any) -> Any:
     return builder.call(count, [words, ir.IntType(1)(0)])
 
 
-in_all = _of_lanes(_LANES, lambda b, word: _everywhere(b, word, _VECTOR))
+in_all = _made(_LANES(_LONG), lambda b, word: _everywhere(b, word, _VECTOR))
 """`in_all(word)`: the same word in all lanes."""
 
-where_zero = _of_lanes(_LANES, lambda b, words, x, y: b.select(_are_zero(b, words), x, y))
+where_zero = _made(
+    _LANES(_LANES, _LANES, _LANES), lambda b, words, x, y: b.select(_are_zero(b, words), x, y)
+)
 """`where_zero(words, x, y)`: words of x where those of the first are 0, otherwise of y."""
 
-zero_in = _of_lanes(types.uint8, lambda b, words: b.bitcast(_are_zero(b, words), ir.IntType(LANES)))
+zero_in = _made(
+    types.uint8(_LANES), lambda b, words: b.bitcast(_are_zero(b, words), ir.IntType(LANES))
+)
 """`zero_in(words)`: the set of lanes whose words are 0, as bits."""
 
-lowest_bits = _of_lanes(_LANES, _lowest_bits)
+lowest_bits = _made(_LANES(_LANES), _lowest_bits)
 """`lowest_bits(words)`: position of the lowest set bit of each word; 64 if there is none."""
 
 

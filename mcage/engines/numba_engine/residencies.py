@@ -306,11 +306,6 @@ class Residencies(NamedTuple):
     facts: Words
 
 
-def owners_of(residencies: Residencies) -> Integers | None:
-    """Rows whose entries the residencies prefer, where rows have entries: int64[residencies]."""
-    return residencies.row if residencies.rules.borrows else None
-
-
 def residencies_of(replays: tuple[PreparedReplay, ...]) -> Residencies:
     """Number the residencies of a technique on several kernels through.
 

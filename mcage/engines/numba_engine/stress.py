@@ -52,13 +52,7 @@ from mcage.engines.numba_engine.homes import (
     sort_occupants,
 )
 from mcage.engines.numba_engine.jit import COMPONENTS, LANES, aligned_zeros, compiled, inner
-from mcage.engines.numba_engine.residencies import (
-    BITS,
-    Residencies,
-    Slice,
-    each_by_itself,
-    owners_of,
-)
+from mcage.engines.numba_engine.residencies import BITS, Residencies, Slice, each_by_itself
 from mcage.engines.numba_engine.tracked_cells import (
     CellList,
     EpochProgress,
@@ -355,7 +349,6 @@ def count(
     nobody, narrow = np.zeros(0, np.int64), _without_durations(residencies)
     place_and_bound(
         narrow,
-        owners_of(residencies),
         Batch(kernel, np.zeros(0), nobody, fault_maps, nobody, nobody, False),
         new_epoch_log(entries * passes, 0, 0, 0, np.empty(0, np.uint32)),
         new_cells(entries, 0),
@@ -390,7 +383,6 @@ def _none_of(array: NDArray[np.integer]) -> NDArray[np.unsignedinteger]:
 @compiled
 def place_and_bound(
     residencies: Residencies,
-    owners: Integers | None,
     batch: Batch,
     epoch_log: EpochLog,
     cells: Cells,
@@ -402,14 +394,14 @@ def place_and_bound(
 ) -> None:
     """Place the residencies of instances that run the same kernel, and bound their cells.
 
-    Writes into the log who lived where. `owners`: see `owners_of`. `by_itself`: whether each
-    residency is the same wherever it lives; then bounds of each instance are kept: see `OpenBits`.
-    `bounded`: whether bounds are asked for.
+    Writes into the log who lived where. `by_itself`: whether each residency is the same wherever it
+    lives; then bounds of each instance are kept: see `OpenBits`. `bounded`: whether bounds are
+    asked for.
     """
     kernel, homes = batch.kernel, placement.homes
     for place in range(len(batch.fault_maps)):
         counters = placement.counters[place]
-        find_homes(residencies, owners, kernel, batch.fault_maps[place], homes, counters)
+        find_homes(residencies, kernel, batch.fault_maps[place], homes, counters)
         if place >= len(batch.instances):
             continue
         instance = batch.instances[place]
@@ -631,9 +623,8 @@ class NumbaStress(FaultFreeStress):
                 raised = self._groups, self.tracked_seconds.now, self.knows_longest
                 place.append(partial(run_shared, *known, *raised))
                 continue
-            to_place = residencies, owners_of(residencies), batch, epoch_log, self._cells
-            views = workspace.placement, workspace.views, cells.open_bits.at_most
-            to_bound = *views, by_itself, self.knows_longest
+            to_place = residencies, batch, epoch_log, self._cells, workspace.placement
+            to_bound = workspace.views, cells.open_bits.at_most, by_itself, self.knows_longest
             place.append(partial(place_and_bound, *to_place, *to_bound))
             ran, epoch = (residencies, epoch_log, batch.kernel), first[batch.number] + batch.turn
             ran_turns = TurnsOfEpoch(batch.instances, epoch, batch.turn, batch.number)

@@ -121,28 +121,30 @@ class EpochProgress(NamedTuple):
         Cycles at '1' of the cells.
     powered : int64[groups]
         Cycles powered.
-    since, first : int64[groups, passes]
-        End of the latest occupant, -1 before; start of the first occupant.
-    write, shift : int64[groups, passes], uint64[groups, passes]
-        What the cells hold since then, and how many components further on than in its plane.
+    shift : uint64[groups, passes]
+        How many components further on than in its plane a cell of the latest occupant lies.
     upcoming : int64[instances, entries * passes]
         Occupant that comes next.
     depends : bool[instances, entries]
         Entries of whose cells it matters what they held before an occupant.
     mixed : bool[instances, entries]
         Entries of which blocks hold records.
+    since, first : int64[groups, passes]
+        End of the latest occupant, -1 before; start of the first occupant.
+    write : int64[groups, passes]
+        What the cells hold since then.
     """
 
     cycles_at_one: NDArray[np.unsignedinteger]
     ones: Integers
     powered: Integers
-    since: Integers
-    first: Integers
-    write: Integers
     shift: Words
     upcoming: Integers
     depends: Booleans
     mixed: Booleans
+    since: Integers
+    first: Integers
+    write: Integers
 
 
 class Tracking(NamedTuple):
@@ -223,13 +225,11 @@ def new_progress(
         np.empty(cells, cycles.dtype),
         np.empty((groups, LANES), np.int64),
         np.empty(groups, np.int64),
-        np.empty((groups, passes), np.int64),
-        np.empty((groups, passes), np.int64),
-        np.empty((groups, passes), np.int64),
         np.empty((groups, passes), np.uint64),
         np.empty((instances, entries * passes), np.int64),
         np.empty((instances, entries), np.bool_),
         np.empty((instances, entries), np.bool_),
+        *np.empty((3, groups, passes), np.int64),
     )
 
 
