@@ -124,6 +124,19 @@ def test_many_rows_alive(name):
     assert_same(others(4), replay, maps)
 
 
+@pytest.mark.parametrize("offsets", [4, 8, 16])
+def test_passes_side_by_side(offsets):
+    """Passes that fill no vector, one and two; with room for all rows, and with too little."""
+    trace = random_trace(random.Random(1), **SPILLING)
+    technique = TECHNIQUES["rrcd+rc+rar"]
+    replay = prepare(trace, technique, selector_offsets=offsets, lds_rows=LITTLE_ROOM)
+    maps = np.stack([np.arange(256) % sound > 0 for sound in (1, 2, 3, 60)]).astype(np.uint8)
+    spilled = NUMPY.count(replay, maps).lds
+    assert not spilled[:3].any()
+    assert spilled[3]
+    assert_same([NUMBA], replay, maps)
+
+
 def test_random_cases_reach_what_they_are_meant_to_reach():
     """Partial lanes, two kernels, every kind of write: parity of nothing proves nothing."""
     shapes = [random_trace(random.Random(seed), **SMALL) for seed in range(8)]
