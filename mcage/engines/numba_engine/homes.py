@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 from mcage.engines.numba_engine.jit import (
     LANES,
-    aligned_zeros,
     in_all,
     inlined,
     inner,
@@ -185,7 +184,7 @@ def new_homes(slice_: Any, passes: int, residencies: int) -> Any:
             np.empty(passes, np.int64),
         ),
         Tally(np.empty(COUNTERS, np.int64), *np.empty((4, passes), np.int64)),
-        aligned_zeros((passes * _SETS * _WORDS,), np.uint64),
+        np.empty(passes * _SETS * _WORDS, np.uint64),
         np.empty(passes * slice_.entries, np.uint8),
         slice_.entries,
         slice_.all_blocks,
@@ -531,12 +530,12 @@ def _place_in_lanes(residencies: Any, kernel: int, fault_map: Any, homes: Any) -
                 entry = ((lanes_at(home, at) >> 3) - start) & (_IN_LANES - 1)
                 word, bit = entry >> 6, in_all(1) << (entry & 63)
             else:
-                found = where_zero(a, where_zero(b, where_zero(c, d, c), b), a)
+                chosen = where_zero(a, where_zero(b, where_zero(c, d, c), b), a)
                 word = where_zero(b, where_zero(c, in_all(3), in_all(2)), in_all(1))
-                word, bit = where_zero(a, word, nothing), found & (nothing - found)
-                if zero_in(found):
+                word, bit = where_zero(a, word, nothing), chosen & (nothing - chosen)
+                if zero_in(chosen):
                     return False
-                entry = ((word << 6) + lowest_bits(found) + start) & (_IN_LANES - 1)
+                entry = ((word << 6) + lowest_bits(chosen) + start) & (_IN_LANES - 1)
                 put_lanes(home, at, (entry << 3) | WHOLE_ENTRY)
                 put_lanes(arrivals.occupant, arrived, in_all(packed(int(residency), WHOLE_ENTRY)))
                 put_lanes(arrivals.entry, arrived, entry)
