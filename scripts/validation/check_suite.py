@@ -25,7 +25,8 @@ launches them; Python files that it names lie beside it:
 the file: the innermost holds, and so it is with ``tolerance``. A case without ``launch`` has one.
 What a host program decides while it runs is a generator, ``launches = "host.py:FUNCTION"``: it
 takes the dict of arguments, whose arrays hold what the launches before have left, may change them,
-and yields a dict with the keys of a launch, whose ``arguments`` may be a dict as well.
+and yields a dict with the keys of a launch, whose ``arguments`` may be a dict as well. Paths in
+``flags`` and in ``@FILE.npy`` are relative to FOLDER.
 
 Prints a table of kernels and processors; ``--csv`` writes one with all reasons. Exit code 1: not
 every kernel is right.
@@ -35,6 +36,7 @@ import argparse
 import csv
 import math
 import multiprocessing
+import os
 import re
 import resource
 import signal
@@ -65,7 +67,7 @@ RIGHT, WRONG, REFUSED, FAILED, UNCHECKED = "right", "wrong", "refused", "failed"
 VERDICTS = RIGHT, WRONG, REFUSED, FAILED, UNCHECKED
 _FUNCTION = re.compile(r"([^=\s]+\.py):(\w+)")
 _LONGEST_REASON = 400
-_NOT_REACHED = "an earlier or later launch of the case did not end"
+_NOT_REACHED = "another launch of the case did not end"
 
 
 class LaunchKeys(Section):
@@ -219,8 +221,10 @@ class CaseRun:
         except Exception as defect:  # of a user's code, or of mcage
             reason = f"{type(defect).__name__}: {said_by(defect)}"
         reason = shown(one_line(reason.removeprefix(f"{self.folder}/")), _LONGEST_REASON)
+        for launch in self.case.launch if self.case.launches is None else ():
+            self._row(_name(_filled(launch, self.case)))  # also of what was not reached
         if not self.rows:
-            self._row(self.case.entry or self.case.kernel or "?")
+            self._row(_name(self.case))
         for name, row in self.rows.items():
             if self._now and name != self._now:
                 row.verdict, row.reason = UNCHECKED, _NOT_REACHED
@@ -264,8 +268,8 @@ class CaseRun:
     def _launch(self, launch: Launch, arguments: dict[str, Any]) -> None:
         if launch.kernel is None:
             raise UserError(f"case {shown(self.case.name)}: kernel is missing: a file")
-        self._now = name = f"{launch.kernel}:{launch.entry or ''}".rstrip(":")
-        row = self._row(name)
+        self._now = _name(launch)
+        row = self._row(self._now)
         bound = arguments | self._bound(launch, arguments)
         ready = self._ready(launch, bound)
         parameters = {argument.name for argument in ready.launch.kernel.arguments}
@@ -335,6 +339,11 @@ class CaseRun:
         return RIGHT, errors[worst], f"not compared: {unseen}" if unseen else ""
 
 
+def _name(keys: LaunchKeys) -> str:
+    """File and name of a kernel."""
+    return f"{keys.kernel or '?'}:{keys.entry or ''}".rstrip(":")
+
+
 def _extent(numbers: Any) -> Any:
     return (numbers,) if isinstance(numbers, int) else numbers
 
@@ -362,20 +371,21 @@ def cases_of(suite: Suite) -> list[Case]:
 
 
 def _work(connection: Any, place: Path, folder: Path) -> None:
+    os.chdir(folder)
     while (asked := connection.recv()) is not None:
         case, arch, limits = asked
         used = math.ceil(time.process_time()) + limits.seconds
         hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
         soft = used if hard == resource.RLIM_INFINITY else min(used, hard)
         resource.setrlimit(resource.RLIMIT_CPU, (soft, hard))
-        connection.send(CaseRun(case, place, folder, arch, limits).finish())
+        connection.send(CaseRun(case, place, Path(), arch, limits).finish())
 
 
 class Worker:
     """A process that runs cases."""
 
     def __init__(self, place: Path, folder: Path) -> None:
-        self._folders = place, folder
+        self._folders = place.resolve(), folder.resolve()
         self._process: Any = None
 
     def run(self, case: Case, arch: str, limits: Limits) -> list[Row]:
@@ -397,9 +407,8 @@ class Worker:
             why = f"its process was ended by signal {ended}"
             if ended == signal.SIGXCPU:
                 why = f"takes more than {limits.seconds} s of processor time; --seconds allows more"
-            name = f"{case.kernel or '?'}:{case.entry or ''}".rstrip(":")
             verdict = REFUSED if ended == signal.SIGXCPU else FAILED
-            return [Row(case.name, name, arch, verdict, reason=why)]
+            return [Row(case.name, _name(case), arch, verdict, reason=why)]
 
     def close(self) -> None:
         """End the process."""
@@ -419,6 +428,8 @@ def run_suite(
         The file is wrong.
     """
     cases = cases_of(read_suite(path))
+    if not folder.is_dir():
+        raise UserError(f"{folder}: is no folder")
     workers = [Worker(path.parent, folder) for _ in range(processes)]
     idle, rows = list(workers), {}
 

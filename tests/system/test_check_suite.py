@@ -14,6 +14,9 @@ from tables import each
 from mcage.errors import UserError
 
 KERNELS = """
+#ifdef INCLUDED
+#include "empty.h"
+#endif
 __kernel void scale(__global float *x, float a, int n) {
     int i = get_global_id(0);
     if (i < n) x[i] = a * x[i];
@@ -113,6 +116,7 @@ block = 1
 name = "nobody looks"
 arguments = "x=f32[64]~ones n=64"
 kernel = "k.cl"
+flags = "-Iheaders -DINCLUDED"
 entry = "scale"
 grid = 1
 block = 64
@@ -161,6 +165,11 @@ def test_kernels_that_are_refused_wrong_or_not_reached(suite):
     assert {row.verdict for row in rows.values()} == {"wrong"}
     assert "y differs by 1 of its largest value" in rows["add"].reason
     assert rows["add"].error == pytest.approx(1)
+    rows = run(suite, 1, launch=[case.launch[2], case.launch[0]])  # the first ends the case
+    assert [(row.verdict, row.launches) for row in rows.values()] == [
+        ("refused", 0),
+        ("not compared", 0),
+    ]
     (rows,) = run(suite, 1, launch=case.launch[:1], reference="f.py:nothing").values()
     assert (rows.verdict, rows.reason) == ("failed", "f.py: has no function nothing")
 
@@ -186,11 +195,24 @@ def test_what_is_wrong_in_a_suite_is_named(tmp_path, old, new, said):
 @pytest.mark.slow
 def test_a_case_that_ends_its_process_does_not_end_the_run(suite):
     (suite / "s.toml").write_text(ROUGH)
-    command = [sys.executable, check_suite.__file__, "s.toml", ".", "--arch", "gfx1030", "-j", "2"]
+    (suite / "headers").mkdir()
+    (suite / "headers" / "empty.h").write_text("")
+    command = [
+        sys.executable,
+        check_suite.__file__,
+        "../s.toml",
+        suite,
+        "--arch",
+        "gfx1030",
+        "-j",
+        "2",
+    ]
     command += ["--seconds", "2", "--most-instructions", "5000", "--csv", "rows.csv"]
-    ended = subprocess.run(command, cwd=suite, capture_output=True, text=True, check=False)
+    ended = subprocess.run(
+        command, cwd=suite / "headers", capture_output=True, text=True, check=False
+    )
     assert ended.returncode == 1, ended.stderr
-    with (suite / "rows.csv").open() as file:
+    with (suite / "headers" / "rows.csv").open() as file:
         rows = {row["case"]: (row["verdict"], row["reason"]) for row in csv.DictReader(file)}
     assert rows["killed"] == ("failed", "its process was ended by signal 9")
     assert rows["endless"][0] == "refused"
