@@ -328,6 +328,46 @@ def expected(x):
 """Ids of work-items come in three registers, or packed into one."""
 
 
+WORK_GROUPS = """__kernel void k(__global const int *x, __global const float *f, __global int *y,
+                __global float *z, __global half *h, __local float *t) {
+    size_t i = get_global_id(0), n = get_global_size(0), l = get_local_id(0), m = get_local_size(0);
+    event_t copied = async_work_group_copy(t, f + get_group_id(0) * m, m, 0);
+    int v = x[i];
+    y[i] = work_group_reduce_add(v);
+    y[n + i] = work_group_scan_inclusive_add(v);
+    y[2 * n + i] = work_group_scan_exclusive_max(v);
+    y[3 * n + i] = work_group_broadcast(v, 70);
+    y[4 * n + i] = work_group_any(v > 48);
+    y[5 * n + i] = work_group_all(v < 49);
+    y[6 * n + i] = mad_hi(v << 20, v << 20, v);
+    wait_group_events(1, &copied);
+    z[i] = work_group_reduce_min(t[m - 1 - l]);
+    vstore_half_rtz(t[l], i, h);
+    z[n + i] = vload_half(i, h);
+    work_group_barrier(CLK_LOCAL_MEM_FENCE);
+}
+"""
+WORK_GROUPS_INPUTS = """import numpy as np
+GRID, BLOCK, TOLERANCE = (3,), (200,), 0
+def arguments(random):
+    x, f = random.integers(-50, 50, 600).astype("i4"), random.normal(size=600).astype("f4")
+    return {"x": x, "f": f, "y": np.zeros(4200, "i4"), "z": np.zeros(1200, "f4"),
+            "h": np.zeros(600, "f2"), "t": 800}
+def expected(x, f, y, z, h, t):
+    short = f.astype("f2")
+    too_far = np.abs(short.astype("f4")) > np.abs(f)
+    short = np.where(too_far, np.nextafter(short, np.float16(0)), short)
+    x, f, one = x.reshape(3, 200), f.reshape(3, 200), np.ones((3, 200), "i4")
+    whole = lambda some: some[:, None] * one
+    highest = np.maximum.accumulate(x, axis=1)
+    before = np.concatenate([whole(np.full(3, -2**31))[:, :1], highest[:, :-1]], axis=1)
+    rows = [whole(x.sum(1)), x.cumsum(1), before, whole(x[:, 70]), whole((x > 48).any(1)),
+            whole((x < 49).all(1)), (x.astype(int) * x * 2**40 >> 32) + x]
+    return {"y": np.stack(rows), "z": np.stack([whole(f.min(1)), short.reshape(3, 200)]),
+            "h": short}
+"""
+
+
 INDEXED = """__kernel void k(__global int *y, __global const int *x, int n) {
     int i = get_local_id(0), w[16], a = i, stack[48], top = 0;
     for (int t = 0; t < 16; t++) w[t] = x[16 * i + t];
@@ -371,6 +411,7 @@ KERNELS = {
     "groups of OpenCL 2": (GROUPS, GROUPS_INPUTS, "-cl-std=CL2.0"),
     "flat": (FLAT, FLAT_INPUTS, "-cl-std=CL2.0"),
     "calls": (CALLS, CALLS_INPUTS, ""),
+    "work-groups": (WORK_GROUPS, WORK_GROUPS_INPUTS, ""),
     "indexed": (INDEXED, INDEXED_INPUTS, ""),
     "three dimensions": (THREE, THREE_INPUTS, ""),
 }
@@ -378,7 +419,7 @@ KERNELS = {
 
 DAILY = {
     *(("groups", "gfx1100"), ("calls", "gfx1030"), ("three dimensions", "gfx942")),
-    ("indexed", "gfx90a"),
+    *(("indexed", "gfx90a"), ("work-groups", "gfx1030")),
 }
 
 
@@ -468,7 +509,6 @@ def test_arithmetic_is_that_of_an_opencl_driver(tmp_path, arch):
         ('if (*y) printf("%d", *y);', "uses printf, which mcage does not emulate"),
         ("y[0] = y[0] + __builtin_readcyclecounter();", "s_memtime"),
         ("y[0] = __builtin_amdgcn_s_getreg(0x1804);", "s_getreg_b32"),
-        ("y[0] = work_group_reduce_add(y[1]);", "uses collective functions of work-groups"),
         ("y[0] = sub_group_ballot(y[1]);", "identifier 'sub_group_ballot'"),
         ("y[0] = get_image_width(*(image2d_t *)y);", "image2d_t"),
     ],

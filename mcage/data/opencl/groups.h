@@ -1,6 +1,7 @@
-// Functions of OpenCL C 2.0 that libclc does not have (sections 6.13.1, 6.13.3, 6.13.11) and those
-// of sub-groups (Extension Specification 2.0, section 9.17), by the builtins of clang. A sub-group
-// is a wave; sums and scans add lane l - 1, l - 2, l - 4 ... of each lane l in turn.
+// Functions of OpenCL C that libclc does not have (OpenCL C 2.0, sections 6.13.1, 6.13.3, 6.13.10,
+// 6.13.11, 6.13.15), and those of sub-groups (Extension Specification 2.0, section 9.17), by the
+// builtins of clang. A sub-group is a wave; sums and scans add lane l - 1, l - 2, l - 4 ... of each
+// lane l in turn, and those of a work-group then add the sums of waves.
 
 #define MCAGE static inline __attribute__((always_inline, overloadable))
 
@@ -32,6 +33,12 @@ MCAGE void sub_group_barrier(cl_mem_fence_flags flags) {
     __builtin_amdgcn_wave_barrier();
 }
 
+__local long *mcage_local(void);
+MCAGE void work_group_barrier(cl_mem_fence_flags flags) { barrier(flags); }
+MCAGE void wait_group_events(int count, event_t *events) {
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+}
+
 MCAGE int mcage_from(int x, uint lane) { return __builtin_amdgcn_ds_bpermute(lane << 2, x); }
 
 #define MCAGE_OPERATION(T, name, operation, neutral)                                               \
@@ -50,6 +57,26 @@ MCAGE int mcage_from(int x, uint lane) { return __builtin_amdgcn_ds_bpermute(lan
     }                                                                                              \
     MCAGE T sub_group_reduce_##name(T x) {                                                         \
         return sub_group_shuffle(sub_group_scan_inclusive_##name(x), get_sub_group_size() - 1);    \
+    }                                                                                              \
+    MCAGE T mcage_add_waves_##name(T x, T last) {                                                  \
+        __local T *sums = mcage_share(last, get_sub_group_local_id() == get_sub_group_size() - 1,  \
+                                      get_sub_group_id());                                         \
+        for (uint wave = get_sub_group_id(); wave-- > 0;) {                                        \
+            T y = sums[wave];                                                                      \
+            x = operation;                                                                         \
+        }                                                                                          \
+        return x;                                                                                  \
+    }                                                                                              \
+    MCAGE T work_group_scan_inclusive_##name(T x) {                                                \
+        T last = sub_group_scan_inclusive_##name(x);                                               \
+        return mcage_add_waves_##name(last, last);                                                 \
+    }                                                                                              \
+    MCAGE T work_group_scan_exclusive_##name(T x) {                                                \
+        return mcage_add_waves_##name(sub_group_scan_exclusive_##name(x),                          \
+                                      sub_group_scan_inclusive_##name(x));                         \
+    }                                                                                              \
+    MCAGE T work_group_reduce_##name(T x) {                                                        \
+        return mcage_broadcast(work_group_scan_inclusive_##name(x), mcage_items() - 1);            \
     }
 
 #define MCAGE_TYPE(T, least, most, moved)                                                          \
@@ -63,6 +90,24 @@ MCAGE int mcage_from(int x, uint lane) { return __builtin_amdgcn_ds_bpermute(lan
     }                                                                                              \
     MCAGE T sub_group_shuffle_down(T x, uint by) {                                                 \
         return sub_group_shuffle(x, get_sub_group_local_id() + by);                                \
+    }                                                                                              \
+    MCAGE __local T *mcage_share(T x, int mine, uint place) {                                      \
+        __local T *shared = (__local T *)mcage_local();                                            \
+        barrier(CLK_LOCAL_MEM_FENCE);                                                              \
+        if (mine)                                                                                  \
+            shared[place] = x;                                                                     \
+        barrier(CLK_LOCAL_MEM_FENCE);                                                              \
+        return shared;                                                                             \
+    }                                                                                              \
+    MCAGE T mcage_broadcast(T x, uint item) {                                                      \
+        return *mcage_share(x, get_local_linear_id() == item, 0);                                  \
+    }                                                                                              \
+    MCAGE T work_group_broadcast(T x, size_t i) { return mcage_broadcast(x, i); }                  \
+    MCAGE T work_group_broadcast(T x, size_t i, size_t j) {                                        \
+        return mcage_broadcast(x, j * get_local_size(0) + i);                                      \
+    }                                                                                              \
+    MCAGE T work_group_broadcast(T x, size_t i, size_t j, size_t k) {                              \
+        return mcage_broadcast(x, (k * get_local_size(1) + j) * get_local_size(0) + i);            \
     }                                                                                              \
     MCAGE_OPERATION(T, add, y + x, 0)                                                              \
     MCAGE_OPERATION(T, min, min(y, x), most)                                                       \
@@ -80,6 +125,8 @@ MCAGE_TYPE(double, -INFINITY, INFINITY, MCAGE_TWO(as_double))
 
 MCAGE int sub_group_any(int x) { return sub_group_reduce_max((int)(x != 0)); }
 MCAGE int sub_group_all(int x) { return sub_group_reduce_min((int)(x != 0)); }
+MCAGE int work_group_any(int x) { return work_group_reduce_max((int)(x != 0)); }
+MCAGE int work_group_all(int x) { return work_group_reduce_min((int)(x != 0)); }
 
 #define MCAGE_CTZ(T, U)                                                                            \
     MCAGE T ctz(T x) { return x == 0 ? 8 * sizeof(T) : popcount((U)(~(U)x & (U)((U)x - 1))); }
@@ -91,6 +138,8 @@ MCAGE_CTZ(int, uint)
 MCAGE_CTZ(uint, uint)
 MCAGE_CTZ(long, ulong)
 MCAGE_CTZ(ulong, ulong)
+
+#define mad_hi(a, b, c) (mul_hi(a, b) + (c))
 
 #define MCAGE_SCOPE(...) (memory_scope_device, ##__VA_ARGS__)
 #define atomic_init(p, v) __opencl_atomic_init(p, v)

@@ -144,12 +144,10 @@ def compile_opencl(path: Path, arch: str, flags: list[str]) -> Compiled:
     clang, linker = tool("clang"), tool("ld.lld")
     read_regular(path, MOST_SOURCE_BYTES)
     path, place = path.absolute(), shown_path(path)  # no name that is taken for an option
-    options = [
-        *("-target", "amdgcn-amd-amdhsa", f"-mcpu={arch}", "-nogpulib", "-x", "cl"),
-        *("-cl-std=CL1.2", "-O3", "-cl-kernel-arg-info"),
-    ]
-    library = ["-Xclang", "-mlink-builtin-bitcode", "-Xclang", _LIBRARY, "-Wno-linker-warnings"]
-    linked = library if Path(_LIBRARY).exists() else []
+    target = ["-target", "amdgcn-amd-amdhsa", f"-mcpu={arch}", "-nogpulib"]
+    options = [*target, "-x", "cl", "-cl-std=CL1.2", "-O3", "-cl-kernel-arg-info"]
+    has_library = Path(_LIBRARY).exists()
+    linked = [*_linking(_LIBRARY), "-Wno-linker-warnings"] if has_library else []
     asked = [flag for flag in flags if re.match("-cl-std=(?!cl1)", flag, re.IGNORECASE)][-1:]
     with tempfile.TemporaryDirectory() as folder, ExitStack() as shipped:
         compiled, code = f"{folder}/kernel.o", f"{folder}/kernel.co"
@@ -157,11 +155,17 @@ def compile_opencl(path: Path, arch: str, flags: list[str]) -> Compiled:
         link = [linker, "-shared", "--no-undefined", compiled]
         front = ["-MD", "-MF", listing, "-S", "-emit-llvm", "-Xclang", "-disable-llvm-passes"]
         headers: list[Path] = []
+        data, local = files("mcage") / "data" / "opencl", f"{folder}/local.bc"
         for name in ("work_items.h", "groups.h"):
-            header = files("mcage") / "data" / "opencl" / name
-            headers.append(shipped.enter_context(as_file(header)))
+            headers.append(shipped.enter_context(as_file(data / name)))
             included = [word for each in headers for word in ("-include", str(each))]
             command = [clang, *options, "-fno-crash-diagnostics", *included, *flags, str(path)]
+            if len(headers) > 1:
+                source = shipped.enter_context(as_file(data / "local_memory.c"))
+                run_tool(
+                    [clang, *target, "-O3", "-emit-llvm", "-c", str(source), "-o", local], place
+                )
+                linked = [*linked, *_linking(local)]
             status, _, errors = run_tool([*command, *front, "-o", module], place)
             unread = status
             if not status:
@@ -192,20 +196,20 @@ def compile_opencl(path: Path, arch: str, flags: list[str]) -> Compiled:
             raise UserError(f"{place}: clang refuses it: {_first_error(errors, path)}{newer}")
         if missing := re.search(r"undefined.*symbol: (.+)", errors):
             remedy = "nothing defines; OpenCL's own functions are in libclc"
-            if linked:
+            if has_library:
                 remedy = "neither the source nor libclc defines"
                 if asked:
                     remedy += f"; libclc is of OpenCL C 1.2: leave {asked[0]} out"
             raise UserError(
                 f"{place}: calls {shown(missing[1], _LONGEST_ERROR)}, which {remedy}",
-                "" if linked else "apt install libclc-19",
+                "" if has_library else "apt install libclc-19",
             )
         if status:
             raise UserError(f"{place}: ld.lld refuses it: {_first_error(errors, path)}")
         content = read_regular(code, MOST_BYTES)
     version = run_tool([clang, "--version"])[1].splitlines()[0]
     facts = {"compiler": version, "options": " ".join([*options, *flags])}
-    if linked:
+    if has_library:
         facts["library"] = "libclc"
     return Compiled(content, types=types, facts=facts, sources=sources)
 
@@ -213,8 +217,15 @@ def compile_opencl(path: Path, arch: str, flags: list[str]) -> Compiled:
 _WITHOUT_UNCALLED = ("-mllvm", "-amdgpu-internalize-symbols")
 """Leaves out functions that no kernel calls, and what these would need."""
 
+
+def _linking(bitcode: str) -> list[str]:
+    """Options of clang that take functions from a file where a source uses them."""
+    return ["-Xclang", "-mlink-builtin-bitcode", "-Xclang", bitcode]
+
+
 _IN_GROUPS = re.compile(
-    r"(?:undeclared identifier '|symbol: )(?:\w*sub_group|get_\w+_linear_id|ctz|atomic_)"
+    r"(?:undeclared identifier '|symbol: )(?:\w*sub_group|get_\w+_linear_id|ctz|atomic_"
+    r"|work_group_|wait_group_|mad_hi)"
 )
 """Errors of a source that needs `groups.h`: it includes no header that it could do without."""
 
@@ -223,7 +234,6 @@ _NOT_EMULATED = (
     ("read_image|write_image|get_image|translate_sampler", "images or samplers"),
     (r"\w+_pipe", "pipes"),
     ("enqueue_|get_default_queue|ndrange_|get_kernel_", "device-side enqueue"),
-    ("work_group_(reduce|scan|broadcast|all|any)", "collective functions of work-groups"),
 )
 """Functions of a runtime, and what they are."""
 
