@@ -172,13 +172,6 @@ def test_a_source_that_changes_while_it_is_compiled_is_refused(monkeypatch, tmp_
         compilers.compile_opencl(tmp_path / "k.cl", "gfx900", [])
 
 
-PASSED = """typedef float real; typedef struct { real factor; int count; } P;
-__kernel void k(__global const real *x, __global const real *none, P p, float4 v, real a,
-                __global real *y) {
-    int i = get_global_id(0);
-    y[i] = (i < p.count ? p.factor * x[i] : a * v.y) + (none ? none[i] : 0);
-}
-"""
 PASSED_INPUTS = """import numpy as np
 GRID, BLOCK, TOLERANCE = (1,), (64,), 0
 def arguments(random):
@@ -190,27 +183,6 @@ def expected(x, none, p, v, a, y):
 """
 
 
-GROUPS = """#define PUT(T, k) \\
-        out_##T[8 * i + k] = k == 0 ? sub_group_reduce_add(x_##T[i]) : \\
-            k == 1 ? sub_group_reduce_min(x_##T[i]) : k == 2 ? sub_group_reduce_max(x_##T[i]) : \\
-            k == 3 ? sub_group_scan_inclusive_add(x_##T[i]) : \\
-            k == 4 ? sub_group_scan_exclusive_add(x_##T[i]) : \\
-            k == 5 ? sub_group_scan_exclusive_max(x_##T[i]) : \\
-            k == 6 ? sub_group_broadcast(x_##T[i], 3) : sub_group_shuffle_xor(x_##T[i], 1);
-#define ALL(T) PUT(T, 0) PUT(T, 1) PUT(T, 2) PUT(T, 3) PUT(T, 4) PUT(T, 5) PUT(T, 6) PUT(T, 7)
-__kernel void k(__global const int *x_int, __global int *out_int, __global const float *x_float,
-                __global float *out_float, __global const long *x_long, __global long *out_long,
-                __global uint *n) {
-    uint i = get_group_id(2) * 80 + get_local_linear_id();
-    ALL(int) ALL(float) ALL(long)
-    uint facts[14] = {get_sub_group_size(), get_max_sub_group_size(), get_num_sub_groups(),
-                      get_sub_group_id(), get_sub_group_local_id(), get_local_linear_id(),
-                      get_global_linear_id(), sub_group_any(x_int[i] > 40),
-                      sub_group_all(x_int[i] < 40), ctz((uint)x_int[i]), get_work_dim(),
-                      get_num_groups(2), get_local_size(0), get_global_size(1)};
-    for (int fact = 0; fact < 14; fact++) n[14 * i + fact] = facts[fact];
-}
-"""
 GROUPS_INPUTS = """import numpy as np
 GRID, BLOCK, TOLERANCE = (1, 1, 2), (20, 2, 2), 2e-6
 def arguments(random):
@@ -246,22 +218,6 @@ def expected(n, **of):
 """
 
 
-FLAT = """__kernel void k(__global int *y, __global int *old, __local int *t) {
-    int i = get_local_id(0);
-    volatile int mine[4];
-    for (int k = 0; k < 4; k++) mine[k] = 10 * i + k;
-    t[i] = 100 * i;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    volatile int *p = i % 3 == 0 ? (volatile int *)&mine[i & 3]
-                      : i % 3 == 1 ? (volatile int *)&t[i] : (volatile int *)&y[i];
-    *p += 7;
-    old[i] = *p;
-    if (i % 3) old[i] += atomic_fetch_add_explicit((volatile atomic_int *)p, 5,
-                                                   memory_order_relaxed, memory_scope_work_group);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    y[i] = t[i] + mine[i & 3] + (i % 3 == 2 ? y[i] : 0);
-}
-"""
 FLAT_INPUTS = """import numpy as np
 GRID, BLOCK, TOLERANCE = (1,), (64,), 0
 def arguments(random):
@@ -276,21 +232,6 @@ def expected(y, old, t):
 """
 
 
-CALLS = """__attribute__((noinline)) int inner(int *p, int n) {
-    volatile int own[8];
-    for (int k = 0; k < 8; k++) own[k] = p[k & 3] * k + n;
-    int s = 0;
-    for (int k = 0; k < 8; k++) s += own[(k + n) & 7] * (k + 1);
-    p[n & 3] += s;
-    return s;
-}
-__kernel void k(__global int *y) {
-    int i = get_local_id(0), mine[4] = {i, 2 * i, 3, 4};
-    int a = inner(mine, i);
-    a += inner(mine, i + 1);
-    y[i] = a + mine[0] + 3 * mine[1] + 5 * mine[2] + 7 * mine[3];
-}
-"""
 CALLS_INPUTS = """import numpy as np
 GRID, BLOCK, TOLERANCE = (1,), (64,), 0
 def arguments(random):
@@ -310,14 +251,6 @@ def expected(y):
 """The stack pointer counts bytes of a wave, where an address counts those of a lane."""
 
 
-THREE = """#define AT(of, a) ((int)__builtin_amdgcn_work##of##_id_##a())
-__kernel void k(__global int *x) {
-    int group = (AT(group, z) * 3 + AT(group, y)) * 2 + AT(group, x);
-    int item = (AT(item, z) * 4 + AT(item, y)) * 5 + AT(item, x);
-    x[group * 120 + item] = 10000 * group + item;
-}
-__kernel void none(void) {}
-"""
 THREE_INPUTS = """import numpy as np
 GRID, BLOCK, TOLERANCE = (2, 3, 4), (5, 4, 6), 0
 def arguments(random):
@@ -328,25 +261,6 @@ def expected(x):
 """Ids of work-items come in three registers, or packed into one."""
 
 
-WORK_GROUPS = """__kernel void k(__global const int *x, __global const float *f, __global int *y,
-                __global float *z, __global half *h, __local float *t) {
-    size_t i = get_global_id(0), n = get_global_size(0), l = get_local_id(0), m = get_local_size(0);
-    event_t copied = async_work_group_copy(t, f + get_group_id(0) * m, m, 0);
-    int v = x[i];
-    y[i] = work_group_reduce_add(v);
-    y[n + i] = work_group_scan_inclusive_add(v);
-    y[2 * n + i] = work_group_scan_exclusive_max(v);
-    y[3 * n + i] = work_group_broadcast(v, 70);
-    y[4 * n + i] = work_group_any(v > 48);
-    y[5 * n + i] = work_group_all(v < 49);
-    y[6 * n + i] = mad_hi(v << 20, v << 20, v);
-    wait_group_events(1, &copied);
-    z[i] = work_group_reduce_min(t[m - 1 - l]);
-    vstore_half_rtz(t[l], i, h);
-    z[n + i] = vload_half(i, h);
-    work_group_barrier(CLK_LOCAL_MEM_FENCE);
-}
-"""
 WORK_GROUPS_INPUTS = """import numpy as np
 GRID, BLOCK, TOLERANCE = (3,), (200,), 0
 def arguments(random):
@@ -368,20 +282,6 @@ def expected(x, f, y, z, h, t):
 """
 
 
-INDEXED = """__kernel void k(__global int *y, __global const int *x, int n) {
-    int i = get_local_id(0), w[16], a = i, stack[48], top = 0;
-    for (int t = 0; t < 16; t++) w[t] = x[16 * i + t];
-    for (int t = 16; t < n; t++) {
-        int v = w[(t - 16) & 15] + (w[(t - 7) & 15] ^ w[a & 15]);
-        w[t & 15] = v;
-        a = a * 31 + v;
-    }
-    for (int t = 0; t < 40; t++)
-        if ((a >> (t & 31)) & 1) stack[top++] = w[t & 15] + t;
-        else if (top) a += stack[--top];
-    y[i] = a;
-}
-"""
 INDEXED_INPUTS = """import numpy as np
 GRID, BLOCK, TOLERANCE = (1,), (256,), 0
 def arguments(random):
@@ -406,16 +306,16 @@ def expected(x, y, n):
 
 
 KERNELS = {
-    "passed": (PASSED, PASSED_INPUTS, ""),
-    "groups": (GROUPS, GROUPS_INPUTS, ""),
-    "groups of OpenCL 2": (GROUPS, GROUPS_INPUTS, "-cl-std=CL2.0"),
-    "flat": (FLAT, FLAT_INPUTS, "-cl-std=CL2.0"),
-    "calls": (CALLS, CALLS_INPUTS, ""),
-    "work-groups": (WORK_GROUPS, WORK_GROUPS_INPUTS, ""),
-    "indexed": (INDEXED, INDEXED_INPUTS, ""),
-    "three dimensions": (THREE, THREE_INPUTS, ""),
+    "passed": ("passed", PASSED_INPUTS, ""),
+    "groups": ("groups", GROUPS_INPUTS, ""),
+    "groups of OpenCL 2": ("groups", GROUPS_INPUTS, "-cl-std=CL2.0"),
+    "flat": ("flat", FLAT_INPUTS, "-cl-std=CL2.0"),
+    "calls": ("calls", CALLS_INPUTS, ""),
+    "work-groups": ("work_groups", WORK_GROUPS_INPUTS, ""),
+    "indexed": ("indexed", INDEXED_INPUTS, ""),
+    "three dimensions": ("three_dimensions", THREE_INPUTS, ""),
 }
-"""Source, the Python file that says what it computes, and options of the compiler."""
+"""Source among the samples, the Python file that says what it computes, and options of clang."""
 
 DAILY = {
     *(("groups", "gfx1100"), ("calls", "gfx1030"), ("three dimensions", "gfx942")),
@@ -431,7 +331,7 @@ DAILY = {
 )
 def test_a_kernel_computes_what_its_python_file_says(command, tmp_path, kernel, arch):
     source, inputs, flags = KERNELS[kernel]
-    (tmp_path / "k.cl").write_text(source)
+    (tmp_path / "k.cl").write_text((SAMPLES / f"{source}.cl").read_text())
     (tmp_path / "k.py").write_text(inputs.replace("LANES", "64" if "gfx9" in arch else "32"))
     run = ("trace", "emulate", "k.cl", "--arch", arch, "--entry", "k", "--args", "k.py")
     assert command(*run, f"--flags={flags}", "--out", "t.h5")[::2] == (0, "")
@@ -440,7 +340,7 @@ def test_a_kernel_computes_what_its_python_file_says(command, tmp_path, kernel, 
 @needs_clang
 def test_a_kernel_without_arguments_that_does_nothing(refusal, tmp_path):
     """It has a descriptor of its own beside that of the other kernel."""
-    (tmp_path / "k.cl").write_text(THREE)
+    (tmp_path / "k.cl").write_text((SAMPLES / "three_dimensions.cl").read_text())
     said = refusal(
         "trace", "emulate", "k.cl", *CALL, "--entry", "none", "--args", "", "--out", "u.h5"
     )
