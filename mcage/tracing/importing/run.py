@@ -19,7 +19,7 @@ from mcage.files.atomic import TRACE, make_ready, place_of, ready_folder, whole_
 from mcage.geometry import SliceGeometry
 from mcage.plain_text import shown, visible
 from mcage.traces.model import ALLOC, MOST_CYCLES, READ, RELEASE, WRITE, Kernel, Trace
-from mcage.traces.storage import trace_bytes
+from mcage.traces.storage import QUICK, trace_bytes
 from mcage.tracing.importing import cutracer, gem5, mgpusim, multi2sim, nvbit, plain, recorder
 from mcage.tracing.importing.recording import Format, Place, Recording, WindowLog
 from mcage.tracing.importing.sources import ImportOptions, Source, Told
@@ -296,17 +296,19 @@ def _trace(placed: SliceWindows, recording: Recording, name: str, source: dict[s
     begins = np.array([window.begin for window in windows], np.int64)
     ends = np.array([window.end for window in windows], np.int64)
     sizes = np.array([window.size for window in windows], np.uint16)
-    row_of_window = np.full(len(recording.windows), -1)
+    row_of_window = np.full(len(recording.windows), -1, np.int32)
     row_of_window[[window.number for window in windows]] = np.arange(len(windows))
     columns, values = recording.columns(), recording.values()
     window = row_of_window[columns["window"]]
-    here = window >= 0
+    here = slice(None) if len(windows) == len(recording.windows) else window >= 0
     window = window[here]
     none, nothing = np.zeros(len(windows), np.uint8), np.full(len(windows), -1, np.int32)
     time = np.concatenate([begins, columns["time"][here], ends])
     kind = np.concatenate([none + ALLOC, _KIND[columns["kind"][here]], none + RELEASE])
     kind = kind.astype(np.uint8)
     order = np.lexsort((_ORDER_IN_CYCLE[kind], time))
+    cycle = time[order]
+    del time
     start = int(begins.min())
     length = int(ends.max()) - start + 1
     if length > MOST_CYCLES:
@@ -315,7 +317,11 @@ def _trace(placed: SliceWindows, recording: Recording, name: str, source: dict[s
             "ask for a part of it: --windows"
         )
     row = np.concatenate([nothing, columns["value"][here], nothing])[order]
-    used, renumbered = np.unique(row, return_inverse=True)
+    used = np.zeros(len(values) + 1, np.bool_)  # the last one is that of -1: no contents
+    used[row] = True
+    renumbered = np.cumsum(used, dtype=np.int32) - np.int32(1)
+    renumbered[-1] = -1
+    no_lanes = none.astype(np.uint64)
     kernels = [Kernel(_shortened(window.origin.kernel), window.size) for window in windows]
     numbers = {kernel: number for number, kernel in enumerate(dict.fromkeys(kernels))}
     if len(numbers) > _MOST_KERNELS:
@@ -329,13 +335,13 @@ def _trace(placed: SliceWindows, recording: Recording, name: str, source: dict[s
         source=source,
         kernels=tuple(numbers),
         cycles=length,
-        cycle=time[order] - start,
+        cycle=np.subtract(cycle, start, out=cycle),
         kind=kind,
         slot=np.concatenate([slots, slots[window], slots])[order],
         reg=np.concatenate([sizes, columns["reg"][here], none])[order],
-        exec_mask=np.concatenate([none, columns["exec_mask"][here], none]).astype(np.uint64)[order],
-        value=renumbered.astype(np.int32) - np.int32(1),  # the first of `used` is -1: no contents
-        values=values[used[1:]],
+        exec_mask=np.concatenate([no_lanes, columns["exec_mask"][here], no_lanes])[order],
+        value=renumbered[row],
+        values=values if used[:-1].all() else values[used[:-1]],
         alloc_event=np.flatnonzero(kind == ALLOC).astype(np.uint32),
         alloc_kernel=np.array([numbers[kernel] for kernel in kernels], np.uint8),
         alloc_launch=np.array([window.origin.launch for window in windows], np.uint32),
@@ -364,7 +370,6 @@ def _numbered(numbers: list[int | None]) -> npt.NDArray[np.uint32]:
 # Files in, files out.
 
 _LONGEST_STEM = 120
-_EFFORT = 4
 
 COUNTED = ("windows", "writes", "reads", "cycles")
 """Facts about each trace."""
@@ -514,7 +519,7 @@ def _refuse_empty(sources: Sequence[Source], chosen: Format, recording: Recordin
 def _write(made: Sequence[ImportedSlice], stem: str, folder: Path) -> list[str]:
     """Write the traces; all of them get their names when all are on the disk, or none does."""
     contents = {
-        f"{stem}.{of_slice.name}.h5": trace_bytes(of_slice.trace, _EFFORT) for of_slice in made
+        f"{stem}.{of_slice.name}.h5": trace_bytes(of_slice.trace, QUICK) for of_slice in made
     }
     with ready_folder(folder):
         for file in contents:
