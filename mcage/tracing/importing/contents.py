@@ -35,12 +35,14 @@ class Contents:
 
     def __init__(self, lanes: int, rows: Words | None = None) -> None:
         self.lanes = lanes
-        self._count = np.zeros(1, np.int64)
-        self._rows: Words = np.empty((0, lanes), np.uint32) if rows is None else rows
-        self._count[0] = len(self._rows)
+        rows = np.empty((0, lanes), np.uint32) if rows is None else rows
+        self._count = np.array([len(rows)])
         self._key = np.uint64(secrets.randbits(64) | 1)  # so that no file makes them collide
-        self._arrays: tuple[Any, ...] = ()
-        """What compiled functions take, once there is room."""
+        self._arrays = self._arrays_of(rows, np.empty(0, np.int32))
+
+    def _arrays_of(self, rows: Words, table: npt.NDArray[np.int32]) -> tuple[Any, ...]:
+        """What compiled functions take."""
+        return rows, table, self._count, self._key, np.empty(self.lanes, np.uint32)
 
     @property
     def count(self) -> int:
@@ -50,7 +52,8 @@ class Contents:
     @property
     def rows(self) -> Words:
         """The contents, uint32[count, lanes]."""
-        return self._rows[: self.count]
+        rows: Words = self._arrays[0][: self.count]
+        return rows
 
     @property
     def nbytes(self) -> int:
@@ -59,8 +62,9 @@ class Contents:
 
     def numbers(self, rows: Words) -> npt.NDArray[np.int32]:
         """Return the numbers of contents, new ones among them: uint32[n, lanes] to int32[n]."""
-        numbers = np.empty(len(rows), np.int32)
-        _number(np.ascontiguousarray(rows), self._with_room(len(rows)), numbers)
+        numbers, done, rows = np.empty(len(rows), np.int32), 0, np.ascontiguousarray(rows)
+        while (done := _number(rows, self._arrays, numbers, done)) < len(rows):
+            self._grow()
         return numbers
 
     def follow(
@@ -87,10 +91,12 @@ class Contents:
         int32[n]
             Of a write: the number of what its register holds afterwards; of a read `NOTHING`.
         """
-        after = np.empty(len(accesses[0]), np.int32)
-        contents = self._with_room(len(after))
-        shown = self.rows if sources is None else sources
-        _follow(accesses, (shown, sources is None), state, contents, (after, gaps))
+        after, done = np.empty(len(accesses[0]), np.int32), 0
+        shown = self.rows if sources is None else sources, sources is None
+        while (done := _follow(accesses, shown, state, self._arrays, (after, gaps), done)) < len(
+            after
+        ):
+            self._grow()
         return after
 
     def keep(self, order: npt.NDArray[np.int32]) -> None:
@@ -106,21 +112,18 @@ class Contents:
         rest = np.ones(self.count, np.bool_)
         rest[order] = False
         whole = np.concatenate([order, np.flatnonzero(rest).astype(np.int32)])
-        _permute(self._rows, whole, np.empty(self.lanes, np.uint32))
-        self._count[0], self._arrays = len(order), ()
+        rows, _, _, _, spare = self._arrays
+        _permute(rows, whole, spare)
+        self._count[0] = len(order)
+        self._arrays = self._arrays_of(rows, np.empty(0, np.int32))
 
-    def _with_room(self, more: int) -> tuple[Any, ...]:
-        """What compiled functions take, with room for so many more."""
-        wanted = self.count + more
-        if not self._arrays or wanted > len(self._rows):
-            most = max(_FEWEST, 1 << (wanted - 1).bit_length())
-            rows = np.empty((most, self.lanes), np.uint32)
-            rows[: self.count] = self.rows
-            self._rows, table = rows, np.full(2 * most, NOTHING, np.int32)
-            _fill(rows, table, self._count, self._key)
-            spare = np.empty(self.lanes, np.uint32)
-            self._arrays = rows, table, self._count, self._key, spare
-        return self._arrays
+    def _grow(self) -> None:
+        """Make room for as many again."""
+        most = 1 << max(2 * self.count - 1, _FEWEST - 1).bit_length()
+        rows, table = np.empty((most, self.lanes), np.uint32), np.full(2 * most, NOTHING, np.int32)
+        rows[: self.count] = self.rows
+        self._arrays = self._arrays_of(rows, table)
+        _fill(self._arrays)
 
 
 def first_uses(
@@ -191,15 +194,18 @@ def _place_in(table: Any, rows: Any, row: Any, key: Any) -> Any:
 
 
 @compiled
-def _fill(rows: Any, table: Any, count: Any, key: Any) -> None:
+def _fill(contents: Any) -> None:
+    rows, table, count, key, _ = contents
     for n in range(count[0]):
         table[_place_in(table, rows, rows[n], key)] = n
 
 
 @compiled
 def _number_of(row: Any, contents: Any) -> Any:
-    """Number of a content, which is added if it is new."""
+    """Number of a content, which is added if it is new; `NOTHING` where it has no room."""
     rows, table, count, key, _ = contents
+    if count[0] == len(rows) or 2 * count[0] >= len(table):
+        return np.int32(NOTHING)
     place = _place_in(table, rows, row, key)
     if table[place] < 0:
         table[place] = count[0]
@@ -210,19 +216,23 @@ def _number_of(row: Any, contents: Any) -> Any:
 
 
 @compiled
-def _number(new: Any, contents: Any, numbers: Any) -> None:
-    for n in range(len(new)):
+def _number(new: Any, contents: Any, numbers: Any, first: Any) -> Any:
+    for n in range(first, len(new)):
         numbers[n] = _number_of(new[n], contents)
+        if numbers[n] < 0:
+            return n
+    return len(new)
 
 
 @compiled
-def _follow(accesses: Any, sources: Any, state: Any, contents: Any, out: Any) -> None:
+def _follow(accesses: Any, sources: Any, state: Any, contents: Any, out: Any, first: Any) -> Any:
+    """Follow accesses from one on; return the first that is not, for want of room."""
     place, kind, mask, source = accesses
     shown, are_contents = sources
     rows, _, _, _, whole = contents
     after, gaps = out
     lanes = rows.shape[1]
-    for n in range(len(kind)):
+    for n in range(first, len(kind)):
         before, which, bits = state[place[n]], source[n], mask[n]
         if kind[n] == _READ:
             after[n] = NOTHING
@@ -244,7 +254,10 @@ def _follow(accesses: Any, sources: Any, state: Any, contents: Any, out: Any) ->
                 whole[lane] = rows[before, lane] if before >= 0 else np.uint32(0)
                 alike = alike and whole[lane] == shown[which, lane]
         after[n] = which if alike else _number_of(whole, contents)
+        if after[n] < 0:
+            return n
         state[place[n]] = after[n]
+    return len(kind)
 
 
 @compiled

@@ -596,7 +596,7 @@ class Recording:
             (place, *columns), shown, self._registers.state, self._counted
         )
         events["exec_mask"][events["kind"] == READ] = 0
-        self._events += events.tobytes()
+        self._events += events.view(np.uint8).data
         self._registers.free_closed()
         if len(self._events) >= self._next_check:
             self._require_size()
