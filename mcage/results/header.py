@@ -370,6 +370,8 @@ class DeclaredHeader(Header):
         What it computes; at least one variable.
     labels : tuple of Coordinate
         The coordinates of all dimensions but ``instance``.
+    of_programs : tuple of str
+        Caveats of the programs that the study is of.
 
     Raises
     ------
@@ -380,6 +382,7 @@ class DeclaredHeader(Header):
     name: str
     computes: tuple[Variable, ...]
     labels: tuple[Coordinate, ...] = ()
+    of_programs: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -404,10 +407,16 @@ class DeclaredHeader(Header):
     def coordinates(self) -> tuple[Coordinate, ...]:
         return (Coordinate(INSTANCE, self.ids), *self.labels)
 
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """Caveats that belong wherever the results are shown."""
+        return self.of_programs
+
     def declaration(self) -> dict[str, Any]:
-        """The variables and coordinates as JSON texts."""
+        """The variables, coordinates and caveats as JSON texts."""
         coordinates = [asdict(label.variable) for label in self.labels]
-        return {
+        caveats = {"caveats": json.dumps(self.of_programs)} if self.of_programs else {}
+        return caveats | {
             "variables": json.dumps([asdict(v) for v in self.computes], sort_keys=True),
             "coordinates": json.dumps(coordinates, sort_keys=True),
         }

@@ -124,7 +124,7 @@ class PaddedTraceWarning(UserWarning):
 
 
 class ApproximateTraceWarning(UserWarning):
-    """A trace was imported from a file that does not say all that a trace does."""
+    """A trace says less than others: it is approximate, or of outputs that nobody compared."""
 
 
 def bundled_trace(name: str) -> Trace:
@@ -162,7 +162,7 @@ def open_trace(name_or_path: str | os.PathLike[str]) -> Trace:
     """Load a bundled trace by name, or any other by its path.
 
     Of a file that looks like warps of 32 lanes padded to 64, a `PaddedTraceWarning` is given, of
-    an approximate trace an `ApproximateTraceWarning`.
+    a trace that is approximate, or whose outputs nobody compared, an `ApproximateTraceWarning`.
 
     Parameters
     ----------
@@ -182,9 +182,9 @@ def open_trace(name_or_path: str | os.PathLike[str]) -> Trace:
         raise UserError(f"no trace {text!r}: neither a file nor one of {_NAMES}")
     trace = load_trace(text)
     warn_of_padding(trace)
-    if trace.source.get("approximate"):
+    if trace.source.get("approximate") or trace.source.get("not_compared"):
         warnings.warn(
-            f"trace {trace.name!r} is {trace.caveat}; mcage trace show {text} says why",
+            f"trace {trace.name!r}: {trace.caveat}; mcage trace show {text} says why",
             ApproximateTraceWarning,
             stacklevel=2,
         )

@@ -184,17 +184,25 @@ class Trace:
     def caveat(self) -> str:
         """Caveats that belong wherever results of the trace are shown; empty of a plain recording.
 
-        It follows from two keys of `source`: what of the trace is ``approximate`` (a list, or an
-        object with that as keys), and the profile that an earlier version has
-        ``synthesized`` it from.
+        It follows from four keys of `source`, each a list, an object with such keys, or a text:
+        what of the trace is ``approximate``, which outputs of the recorded program are
+        ``not_compared`` with anything, ``warnings`` about them, and the profile that an earlier
+        version has ``synthesized`` it from.
         """
         said = []
-        if approximate := self.source.get("approximate"):
-            names = approximate if isinstance(approximate, dict | list) else [approximate]
-            said.append("approximate in " + ", ".join(shown(name) for name in names))
+        if approximate := self._listed("approximate"):
+            said.append("approximate in " + ", ".join(approximate))
+        if not_compared := self._listed("not_compared"):
+            said.append("outputs that nobody compared: " + ", ".join(not_compared))
+        said += self._listed("warnings")
         if profile := self.source.get("synthesized"):
             said.append(f"synthesized from {shown(profile)}")
         return "; ".join(said)
+
+    def _listed(self, key: str) -> list[str]:
+        """Texts of a key of `source`, which may be of any file."""
+        texts = self.source.get(key) or []
+        return [shown(text) for text in (texts if isinstance(texts, dict | list) else [texts])]
 
     def digest(self) -> str:
         """Hash of the content, 32 hexadecimal digits: kernels, length, geometry and every column.

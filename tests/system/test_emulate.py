@@ -4,6 +4,7 @@ import json
 import os
 import re
 import tempfile
+import warnings
 from dataclasses import replace
 from hashlib import blake2b
 from importlib.util import find_spec
@@ -19,6 +20,7 @@ from places import ROOT, shown_files
 from record_modern_kernels import recorded_on
 from tables import each
 
+from mcage import open_results
 from mcage.errors import UserError
 from mcage.geometry import preset
 from mcage.traces import WRITE, load_trace
@@ -672,28 +674,67 @@ def test_a_file_of_inputs_prints_beside_the_results(command, tmp_path):
 
 @needs_objdump
 @each(
-    ("number", "doubts"),
+    ("changed_by", "warned"),
     [
-        (1, "no function expected says what it should hold"),
-        (np.inf, "; 60 of its elements are infinite or no number"),
+        ({}, []),
+        ({"x": np.inf}, ["60 elements of output y have become infinite or no number"]),
+        ({"x": 0, "y": np.inf}, ["the kernel has changed no buffer"]),
+        ({"n": 0}, ["the kernel has changed no buffer"]),
     ],
 )
-def test_outputs_that_nobody_compared_are_named(tmp_path, number, doubts):
-    arguments = {
-        "x": np.full(64, number, np.float32),
-        "y": np.ones(64, np.float32),
-        "a": 2.5,
-        "n": 60,
-        "width": 64,
-    }
+def test_what_speaks_against_outputs_that_nobody_compared(tmp_path, changed_by, warned):
+    """It is in facts and caveats; a comparison by the user stands for both."""
+    numbers = {"x": 1, "y": 1, "n": 60} | changed_by
+    arrays = {name: np.full(64, numbers[name], np.float32) for name in ("x", "y")}
+    arguments = arrays | {"a": 2.5, "n": numbers["n"], "width": 64}
     request = (SAMPLES / "gfx90a.co", "gfx90a", arguments, (1,), (64,))
-    doubted = record_kernel(Program.of(*request, entry="saxpy")).source["not_compared"]
-    assert list(doubted) == ["y"]  # nothing changes x
-    assert doubted["y"].endswith(doubts)
-    (tmp_path / "c.py").write_text("def expected(x, y, a, n, width):\n    return {'y': y}\n")
-    check = Program.of(*request, check=tmp_path / "c.py", tolerance=1e9 - 1, entry="saxpy")
-    if np.isfinite(number):
-        assert "not_compared" not in record_kernel(check).source
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        doubted = record_kernel(Program.of(*request, entry="saxpy"))
+    assert [str(each.message) for each in caught] == [
+        f"{SAMPLES / 'gfx90a.co'}: {line}" for line in warned
+    ]
+    nothing = "the kernel has changed no buffer" in warned
+    outputs = ["x", "y"] if nothing else ["y"]
+    assert list(doubted.source["not_compared"]) == outputs
+    assert doubted.warnings == doubted.source.get("warnings", []) == warned
+    caveats = ["approximate in time", f"outputs that nobody compared: {', '.join(outputs)}"]
+    assert doubted.trace.caveat == "; ".join([*caveats, *warned])
+    if not nothing:
+        keep = f"def expected(**given):\n    return {{'y': {doubted.outputs['y'].tolist()}}}\n"
+        (tmp_path / "c.py").write_text("inf = float('inf')\n" + keep)
+        compared = record_kernel(Program.of(*request, check=tmp_path / "c.py", entry="saxpy"))
+        assert compared.trace.caveat == "approximate in time"
+        assert not compared.warnings
+
+
+UNTOUCHED = """__kernel void k(__global const float *x, __global float *y, __global float *z) {
+    y[get_global_id(0)] = x[get_global_id(0)];
+}
+"""
+
+
+@needs_clang
+@needs_library
+def test_caveats_of_outputs_reach_all_that_is_computed_of_a_trace(command, tmp_path):
+    (tmp_path / "k.cl").write_text(UNTOUCHED)
+    program = ("k.cl", "--arch", "gfx900", "--grid", "4", "--block", "64")
+    program += ("--args", "x=f32[256]~normal y=f32[256] z=f32[256]")
+    untouched = "output z holds what it held before the run"
+    code, out, said = command("trace", "emulate", *program, "--out", "t.h5")
+    assert (code, said) == (0, f"warning: k.cl: {untouched}\n")
+    assert "not compared: z" in out
+    caveat = f"approximate in time; outputs that nobody compared: y, z; {untouched}"
+    sweep = ("sweep", "--kernel", "t.h5", "--technique", "baseline", "--instances", "2")
+    code, out, said = command(*sweep, "--out", "s.h5")
+    assert code == 0
+    assert f"warning: trace 'k gfx900 cu0.simd0': {caveat}" in said
+    assert f"CAVEAT: k gfx900 cu0.simd0: {caveat}" in " ".join(out.split())
+    code, out, said = command("inject", *program, "--instances", "2", "--out", "i.h5")
+    assert code == 0
+    assert f"warning: k.cl: {untouched}" in said
+    assert f"CAVEAT: k gfx900 cu0.simd0: {caveat}" in " ".join(out.split())
+    assert caveat in str(open_results(tmp_path / "i.h5").mcage.notes())
 
 
 @needs_objdump

@@ -91,7 +91,11 @@ class InjectedKernel:
         }
         refuse_other_programs(wanted, self.programs)
         self.emulation, emulated = ready.run(say, keeps=True)
-        self.trace: Trace = released(recorded(ready, emulated).trace, release)
+        made = recorded(ready, emulated)
+        for line in made.warnings:
+            if say:
+                say(f"warning: {ready.place}: {line}")
+        self.trace: Trace = released(made.trace, release)
         self.digest, self._registers = ready.digest, registers
         self.waves: list[Wave] = emulated.waves
         self._codes = emulated.codes

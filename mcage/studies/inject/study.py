@@ -254,6 +254,7 @@ class InjectStudy(StudyOfSpec):
         digest = plan.digest(self.kernel.digest, *plan.digests.values())
         return InjectHeader(
             name="inject",
+            of_programs=plan.caveats_of_traces,
             computes=VARIABLES + (OF_FLIPS if self._is_flip else OF_SLICES),
             labels=(
                 *coordinates_of(InjectHeader.axes, points),

@@ -687,12 +687,17 @@ class SweepPlan:
         )
 
     @property
-    def caveats(self) -> tuple[str, ...]:
-        """Caveats that belong wherever the results are shown."""
+    def caveats_of_traces(self) -> tuple[str, ...]:
+        """Caveats of the traces, with their names."""
         names: dict[str, list[str]] = {}
         for trace in self.traces:
             names.setdefault(trace.caveat, []).append(trace.name)
-        caveats = [f"{', '.join(of)}: {caveat}" for caveat, of in names.items() if caveat]
+        return tuple(f"{', '.join(of)}: {caveat}" for caveat, of in names.items() if caveat)
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """Caveats that belong wherever the results are shown."""
+        caveats = [*self.caveats_of_traces]
         costs, technology = self.spec.costs, self.spec.costs.of_technology
         if self.geometry.shape == technology.geometry.shape:
             points = (p for case in self.cases for p in case.conditions.environment.points)

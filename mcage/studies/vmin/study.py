@@ -232,7 +232,7 @@ class VminHeader(DeclaredHeader):
     def caveats(self) -> tuple[str, ...]:
         """Caveats that belong wherever the results are shown."""
         said = costs_of(self.spec_toml).user_defined
-        return (f"energy rests on {said}",) if said else ()
+        return (*self.of_programs, *([f"energy rests on {said}"] if said else []))
 
 
 class VminStudy(StudyOfSpec):
@@ -320,6 +320,7 @@ class VminStudy(StudyOfSpec):
         points = points_of_cases(VminHeader.axes, plan.cases, plan.spec_values)
         return VminHeader(
             name="vmin",
+            of_programs=plan.caveats_of_traces,
             computes=VARIABLES,
             labels=(
                 *coordinates_of(VminHeader.axes, points),

@@ -226,7 +226,8 @@ class Argument:
     """An argument of a kernel: where it lies in the segment of arguments, and what it is.
 
     ``kind`` is ``by_value``, ``global_buffer``, ``dynamic_shared_pointer``, or one of those that a
-    runtime fills in. ``alignment`` is that of the LDS to which a pointer points.
+    runtime fills in. ``alignment`` is that of the LDS to which a pointer points. ``is_const`` is
+    whether the kernel cannot write through a pointer; False as well where no type is known.
     """
 
     name: str
@@ -235,6 +236,7 @@ class Argument:
     size: int
     type_name: str = ""
     alignment: int = 1
+    is_const: bool = False
 
 
 @dataclass(frozen=True)
@@ -561,7 +563,8 @@ def _argument(facts: dict[str, Any], number: int, segment: int) -> Argument:
     alignment = _size(facts.get(".pointee_align", 1))
     if alignment.bit_count() != 1:
         raise ValueError(f"argument {name} has an alignment of {alignment} bytes")
-    return Argument(name, kind, offset, size, _name(facts.get(".type_name", "")), alignment)
+    type_name, is_const = _name(facts.get(".type_name", "")), bool(facts.get(".is_const"))
+    return Argument(name, kind, offset, size, type_name, alignment, is_const)
 
 
 _POINTERS = {"global_buffer": 8, "dynamic_shared_pointer": 4}

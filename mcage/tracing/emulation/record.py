@@ -1,6 +1,7 @@
 """A kernel's trace without a GPU, as ``mcage trace emulate`` makes it: run, checked, recorded."""
 
 import hashlib
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -38,6 +39,10 @@ _MOST_TOLERANCE = 1e9
 _COMPARED_TOGETHER = 1 << 18
 
 
+class OutputWarning(UserWarning):
+    """Something speaks against an output that nobody compared with what it should be."""
+
+
 @dataclass(frozen=True)
 class Recorded:
     """A trace, and what is known of the run.
@@ -63,6 +68,11 @@ class Recorded:
     def source(self) -> dict[str, Any]:
         """Origin of the trace."""
         return self.trace.source
+
+    @property
+    def warnings(self) -> list[str]:
+        """What speaks against outputs that nobody compared: numbers that are none, no change."""
+        return list(self.source.get("warnings", ()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,9 +184,17 @@ def record_kernel(program: Program, say: Say | None = None) -> Recorded:
     UserError
         A tool is missing, the source or an argument is wrong, the run cannot go on, or outputs
         differ from what they should be.
+
+    Warns
+    -----
+    OutputWarning
+        Something speaks against an output that nobody compared; see `Recorded.warnings`.
     """
     ready = ready_kernel(program)
-    return recorded(ready, ready.run(say)[1])
+    made = recorded(ready, ready.run(say)[1])
+    for line in made.warnings:
+        warnings.warn(f"{ready.place}: {line}", OutputWarning, stacklevel=2)
+    return made
 
 
 def recorded(ready: ReadyKernel, emulated: Emulated) -> Recorded:
@@ -193,8 +211,7 @@ def recorded(ready: ReadyKernel, emulated: Emulated) -> Recorded:
         source["largest_errors"] = {
             name: f"{error:.2g} of the largest value" for name, error in errors.items()
         }
-    if doubts := _doubts(ready.arguments, emulated.outputs, errors):
-        source["not_compared"] = doubts
+    source |= _doubts(ready, emulated.outputs, errors)
     name = f"{ready.launch.kernel.name} {ready.launch.program.arch}"
     emulated.recording.tools |= {
         "mcage": __version__,
@@ -207,18 +224,40 @@ def recorded(ready: ReadyKernel, emulated: Emulated) -> Recorded:
 
 
 def _doubts(
-    arguments: Mapping[str, Any], outputs: Mapping[str, NDArray[Any]], compared: Iterable[str]
-) -> dict[str, str]:
-    """Outputs that nobody has compared, and what speaks against them."""
-    doubts = {}
-    for name in outputs.keys() - set(compared):
-        before, after = arguments[name], outputs[name]
-        if before.tobytes() == after.tobytes():
-            continue
-        doubts[name] = "no function expected says what it should hold"
-        if after.dtype.kind == "f" and (wrong := int((~np.isfinite(after)).sum())):
-            doubts[name] += f"; {wrong:,} of its elements are infinite or no number"
-    return dict(sorted(doubts.items()))
+    ready: ReadyKernel, outputs: Mapping[str, NDArray[Any]], compared: Iterable[str]
+) -> dict[str, Any]:
+    """Facts about outputs that nobody has compared: their names, and what speaks against them.
+
+    Outputs are the buffers that have changed, and those that the kernel could write.
+    """
+    before = ready.launch.arguments
+    alike = {name for name, of in outputs.items() if before[name].tobytes() == of.tobytes()}
+    written_by_type = {
+        argument.name
+        for argument in ready.launch.kernel.arguments
+        if argument.type_name and not argument.is_const
+    }
+    names = sorted(outputs.keys() - set(compared) - (alike - written_by_type))
+    said = []
+    if outputs and len(alike) == len(outputs) and not set(compared):
+        names, said = sorted(outputs), ["the kernel has changed no buffer"]
+    for name in [] if said else names:
+        if name in alike:
+            said.append(f"output {name} holds what it held before the run")
+        elif wrong := _not_finite(before[name], outputs[name]):
+            said.append(f"{wrong:,} elements of output {name} have become infinite or no number")
+    facts = {
+        "not_compared": dict.fromkeys(names, "no function expected says what it should hold"),
+        "warnings": said,
+    }
+    return {key: value for key, value in facts.items() if value}
+
+
+def _not_finite(before: NDArray[Any], after: NDArray[Any]) -> int:
+    """Elements of an array that have become infinite or no number."""
+    if after.dtype.kind not in "fc":
+        return 0
+    return int((~np.isfinite(after) & np.isfinite(before)).sum())
 
 
 class _Modules:
