@@ -551,7 +551,7 @@ def emulate(
         differ from what they should be.
     """
     from mcage.files.atomic import TRACE, make_ready
-    from mcage.traces.storage import QUICK, save_trace
+    from mcage.traces.storage import save_trace
     from mcage.tracing.emulation.program import Program
     from mcage.tracing.emulation.record import record_kernel
 
@@ -559,7 +559,7 @@ def emulate(
         make_ready(named_file(out), TRACE)
     recorded = record_kernel(Program.of(source, **program), _progress(progress).say)
     if out is not None:
-        save_trace(recorded.trace, named_file(out), QUICK)
+        save_trace(recorded.trace, named_file(out))
     return recorded
 
 

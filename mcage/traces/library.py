@@ -184,7 +184,7 @@ def open_trace(name_or_path: str | os.PathLike[str]) -> Trace:
     warn_of_padding(trace)
     if trace.source.get("approximate") or trace.source.get("not_compared"):
         warnings.warn(
-            f"trace {trace.name!r}: {trace.caveat}; mcage trace show {text} says why",
+            f"trace {trace.name!r} is {trace.caveat}; mcage trace show {text} says why",
             ApproximateTraceWarning,
             stacklevel=2,
         )

@@ -47,11 +47,6 @@ MOST_BYTES = 1 << 29
 """Largest trace, uncompressed: 25 times the largest that is bundled."""
 
 
-QUICK = 2
-"""Effort of compression that takes a tenth to a quarter of the time of 9, and up to a half more of
-the disk."""
-
-
 def load_trace(path: str | os.PathLike[str]) -> Trace:
     """Read a trace file and check all rules of the format.
 
@@ -75,7 +70,7 @@ def load_own_trace(path: str | os.PathLike[str]) -> Trace:
     return _load(os.fspath(path), PlainFile(path))
 
 
-def save_trace(trace: Trace, path: str | os.PathLike[str], effort: int = 9) -> None:
+def save_trace(trace: Trace, path: str | os.PathLike[str]) -> None:
     """Check a trace and write it to a file, all or nothing.
 
     The file appears under its name only when it is complete and on disk; an existing trace is
@@ -87,8 +82,6 @@ def save_trace(trace: Trace, path: str | os.PathLike[str], effort: int = 9) -> N
         The trace to write.
     path : path
         Where to.
-    effort : int
-        Of the compression, as of `trace_bytes`.
 
     Raises
     ------
@@ -98,12 +91,12 @@ def save_trace(trace: Trace, path: str | os.PathLike[str], effort: int = 9) -> N
     path = named_file(path)
     make_ready(path, TRACE)
     # Made in memory, since HDF5 does not survive a full disk.
-    content = trace_bytes(trace, effort)
+    content = trace_bytes(trace)
     with whole_file(path, TRACE) as file:
         file.write(content)
 
 
-def trace_bytes(trace: Trace, effort: int = 9) -> bytes:
+def trace_bytes(trace: Trace, effort: int = 2) -> bytes:
     """Check a trace; return the content of its file.
 
     Parameters
@@ -111,7 +104,8 @@ def trace_bytes(trace: Trace, effort: int = 9) -> bytes:
     trace : Trace
         The trace.
     effort : int
-        Of the compression, 1 ... 9, such as `QUICK`; 0: none, of what is compressed as a whole.
+        Of the compression, 1 ... 9: 2 takes a tenth to a quarter of the time of 9, and up to a half
+        more of the disk; 0: none, of what is compressed as a whole.
 
     Raises
     ------

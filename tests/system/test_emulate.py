@@ -728,7 +728,7 @@ def test_caveats_of_outputs_reach_all_that_is_computed_of_a_trace(command, tmp_p
     sweep = ("sweep", "--kernel", "t.h5", "--technique", "baseline", "--instances", "2")
     code, out, said = command(*sweep, "--out", "s.h5")
     assert code == 0
-    assert f"warning: trace 'k gfx900 cu0.simd0': {caveat}" in said
+    assert f"warning: trace 'k gfx900 cu0.simd0' is {caveat}" in said
     assert f"CAVEAT: k gfx900 cu0.simd0: {caveat}" in " ".join(out.split())
     code, out, said = command("inject", *program, "--instances", "2", "--out", "i.h5")
     assert code == 0

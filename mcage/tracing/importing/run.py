@@ -19,7 +19,7 @@ from mcage.files.atomic import TRACE, make_ready, place_of, ready_folder, whole_
 from mcage.geometry import SliceGeometry
 from mcage.plain_text import shown, visible
 from mcage.traces.model import ALLOC, MOST_CYCLES, READ, RELEASE, WRITE, Kernel, Trace
-from mcage.traces.storage import QUICK, trace_bytes
+from mcage.traces.storage import trace_bytes
 from mcage.tracing.importing import cutracer, gem5, mgpusim, multi2sim, nvbit, plain, recorder
 from mcage.tracing.importing.recording import Format, Place, Recording, WindowLog
 from mcage.tracing.importing.sources import ImportOptions, Source, Told
@@ -518,9 +518,7 @@ def _refuse_empty(sources: Sequence[Source], chosen: Format, recording: Recordin
 
 def _write(made: Sequence[ImportedSlice], stem: str, folder: Path) -> list[str]:
     """Write the traces; all of them get their names when all are on the disk, or none does."""
-    contents = {
-        f"{stem}.{of_slice.name}.h5": trace_bytes(of_slice.trace, QUICK) for of_slice in made
-    }
+    contents = {f"{stem}.{of_slice.name}.h5": trace_bytes(of_slice.trace) for of_slice in made}
     with ready_folder(folder):
         for file in contents:
             make_ready(folder / file, TRACE)
