@@ -686,6 +686,7 @@ def test_what_speaks_against_outputs_that_nobody_compared(tmp_path, recwarn, cha
     arrays = {name: np.full(64, numbers[name], np.float32) for name in ("x", "y")}
     arguments = arrays | {"a": 2.5, "n": numbers["n"], "width": 64}
     request = (SAMPLES / "gfx90a.co", "gfx90a", arguments, (1,), (64,))
+    recwarn.clear()
     doubted = record_kernel(Program.of(*request, entry="saxpy"))
     assert [str(each.message) for each in recwarn] == [f"{request[0]}: {line}" for line in warned]
     outputs = ["x", "y"] if "y" in changed_by else ["y"]
