@@ -2,12 +2,13 @@
 // for each bit of an entry a bound, the seconds for which any of its cells has held '0' or '1' at
 // most. The Numba engine does the same (mcage/engines/numba_engine/bounds.py).
 //
-// Codes of the log lie entry by entry, pass by pass, in order of time.
+// Codes of the log lie entry by entry, pass by pass, in order of time; those of an entry of which sums
+// tell everything by number, whichever their pass.
 //
 // Constants: ENTRIES, ENTRY_COMPONENTS, BLOCK_COMPONENTS   the slice, as in `stress.cuh`
 //            GATED    a place is off once its value is gone; otherwise cells keep and stress it
 //            RECORDS  compressed values are records of five bytes in one block
-//            WIDE     cycles of a pass exceed 32 bits
+//            WIDE     cycles of all passes together exceed 32 bits
 
 #include "stress.cuh"
 
@@ -127,13 +128,36 @@ __device__ __forceinline__ void log_shared(const State &state, long long instanc
     }
 }
 
+// Hand over the codes of an entry, those of each pass in ascending order; `merged`: of all passes.
+__device__ __forceinline__ void hand_over(const unsigned *by_pass, const int *starts, int passes,
+                                          int end, bool merged, unsigned *codes) {
+    const auto start = [&](int pass) { return pass < passes ? starts[pass] : end; };
+    for (int pass = 0; pass < passes; pass++) {
+        for (int i = start(pass) + int(threadIdx.x % 32); i < start(pass + 1); i += 32) {
+            const unsigned code = by_pass[i];
+            int place = merged ? start(0) : i;
+            for (int other = 0; other < passes && merged; other++) {
+                int low = start(other), high = start(other + 1);
+                while (low < high) {
+                    const int middle = (low + high) / 2;
+                    const bool before = by_pass[middle] < code + (other < pass);
+                    low = before ? middle + 1 : low;
+                    high = before ? high : middle;
+                }
+                place += low - start(other);
+            }
+            codes[place] = code;
+        }
+    }
+}
+
 // Log a turn of an epoch of an instance, and raise its bounds; arguments as of `log_epoch`.
 __device__ __forceinline__ void log_turn(const Residencies &residencies, const State &state,
                                          long long instance, long long slice, const int4 *runs,
                                          const int *first_write, const Long *cycles,
                                          const int *starts, const int4 *occupants, double scale,
-                                         unsigned *codes, int *code_starts, long long *powered,
-                                         bool begins) {
+                                         unsigned *by_pass, unsigned *codes, int *code_starts,
+                                         long long *powered, bool begins) {
     constexpr int VIEWS = RECORDS ? 5 : 1;
     __shared__ int place[ENTRIES + 1];
     const int passes = int(residencies.passes), lane = threadIdx.x % 32;
@@ -142,36 +166,27 @@ __device__ __forceinline__ void log_turn(const Residencies &residencies, const S
     const Long period = cycles[run.kernel];
     starts += slice * passes * (ENTRIES + 1);
     occupants += run.first;
+    by_pass += run.first;
     codes += run.first;
     code_starts += slice * (ENTRIES * passes + 1);
     powered += slice * ENTRIES;
 
-    constexpr int OF_THREAD = (ENTRIES + THREADS - 1) / THREADS;  // entries
     for (int entry = threadIdx.x; entry < ENTRIES; entry += THREADS) {
         int count = 0;
         for (int pass = 0; pass < passes; pass++) {
             const int *start = starts + pass * (ENTRIES + 1) + entry;
             count += start[1] - start[0];
         }
-        place[entry + 1] = count;
+        place[entry] = count;
     }
-    if (threadIdx.x == 0) place[0] = 0;
     __syncthreads();
-    for (int distance = 1; distance < ENTRIES; distance *= 2) {
-        int earlier[OF_THREAD];
-#pragma unroll
-        for (int i = 0; i < OF_THREAD; i++) {
-            const int end = threadIdx.x + i * THREADS + 1;
-            earlier[i] = end > distance && end <= ENTRIES ? place[end - distance] : 0;
-        }
-        __syncthreads();
-#pragma unroll
-        for (int i = 0; i < OF_THREAD; i++) {
-            const int end = threadIdx.x + i * THREADS + 1;
-            if (end <= ENTRIES) place[end] += earlier[i];
-        }
-        __syncthreads();
+    for (int entry = lane, before = 0; entry < ENTRIES && threadIdx.x < 32; entry += 32) {
+        const int own = place[entry], end = before + sum_up_to_lane(own);
+        place[entry] = end - own;
+        if (entry == ENTRIES - 1) place[ENTRIES] = end;
+        before = __shfl_sync(EVERY_LANE, end, 31);
     }
+    __syncthreads();
     if (blockIdx.y == 0 && threadIdx.x == 0) {
         note_down(state, instance, {codes, code_starts, powered, scale, period, nullptr, nullptr});
         code_starts[ENTRIES * passes] = place[ENTRIES];
@@ -194,11 +209,7 @@ __device__ __forceinline__ void log_turn(const Residencies &residencies, const S
                 const int *start = starts + pass * (ENTRIES + 1) + entry;
                 begin = start[0], length = start[1] - begin;
             }
-            int end = length;  // of the pass, among the occupants of these
-            for (int distance = 1; distance < 32; distance *= 2) {
-                const int earlier = __shfl_up_sync(EVERY_LANE, end, distance);
-                if (lane >= distance) end += earlier;
-            }
+            const int end = sum_up_to_lane(length);  // of the pass, among the occupants of these
             const int count = __shfl_sync(EVERY_LANE, end, 31), offset = end - length;
             if (lane < here) code_starts[entry * passes + pass] = next + offset;
             int now = 0;  // pass of the latest occupant
@@ -228,7 +239,7 @@ __device__ __forceinline__ void log_turn(const Residencies &residencies, const S
                     }
                     const unsigned block = occupant.block < 0 ? WHOLE : occupant.block;
                     code |= block << BLOCK_SHIFT;
-                    codes[next + i] = code;
+                    by_pass[next + i] = code;
                     if (code >> BLOCK_SHIFT != WHOLE || number >= residencies.rows) simple = false;
                     on += residency.end - residency.start;
                 }
@@ -294,6 +305,10 @@ __device__ __forceinline__ void log_turn(const Residencies &residencies, const S
         }
         simple = __all_sync(EVERY_LANE, simple);
         if (lane == 0) powered[entry] = simple ? static_cast<long long>(on) : -1;
+        if (GATED) {
+            __syncwarp();
+            hand_over(by_pass, code_starts + entry * passes, passes, next, simple && passes > 1, codes);
+        }
 
         Long at_one = views[VIEWS - 1].at_one, at_zero = views[VIEWS - 1].at_zero;
         if (RECORDS) {
@@ -323,8 +338,8 @@ __device__ __forceinline__ void log_turn(const Residencies &residencies, const S
 // starts[slice][pass][entries + 1], occupants  as `sort_occupants` leaves them
 // instance_of[]                        whose epoch it is
 // scales[instance of the launch][turn]     seconds that a cycle stands for
+// by_pass                              workspace like codes; if not GATED, these themselves
 // codes, code_starts[slice][entries x pass + 1], powered[slice][entry]   the log; codes lie as occupants
-//
 // shared[], shared_kernel[], like[][]  cell times of kernels in shared places; of each slice in those, its
 //                                      kernel among them, and as `find_alike` leaves it
 //
@@ -332,8 +347,8 @@ __device__ __forceinline__ void log_turn(const Residencies &residencies, const S
 extern "C" __global__ void __launch_bounds__(THREADS, RECORDS || WIDE ? 2 : 3)
 log_epoch(const Residencies *all, const State *states, const int4 *runs, const int *slice_of, int turns,
           const int *first_write, const Long *cycles, const int *starts, const int4 *occupants,
-          const int *instance_of, const double *scales, unsigned *codes, int *code_starts,
-          long long *powered, const SharedTimes *shared, const int *shared_kernel,
+          const int *instance_of, const double *scales, unsigned *by_pass, unsigned *codes,
+          int *code_starts, long long *powered, const SharedTimes *shared, const int *shared_kernel,
           const short *like) {
     const long long row = blockIdx.x, instance = instance_of[row];
     for (int turn = 0; turn < turns; turn++) {
@@ -341,7 +356,7 @@ log_epoch(const Residencies *all, const State *states, const int4 *runs, const i
         const double scale = scales[row * turns + turn];
         if (slice >= 0) {
             log_turn(*all, *states, instance, slice, runs, first_write, cycles, starts, occupants,
-                     scale, codes, code_starts, powered, turn == 0);
+                     scale, by_pass, codes, code_starts, powered, turn == 0);
         } else {
             log_shared(*states, instance, shared + shared_kernel[~slice],
                        like + static_cast<long long>(~slice) * BLOCKS_OF_SLICE, scale, turn == 0);
@@ -370,13 +385,8 @@ find_alike(const SharedTimes *shared, const int *shared_kernel, const int *map_o
             ~fault_maps[static_cast<long long>(map_of[slice]) * ENTRIES + entry] & EVERY_BLOCK;
         const unsigned whole = __ballot_sync(EVERY_LANE, usable == EVERY_BLOCK);
         const int own = usable == EVERY_BLOCK ? 0 : __popc(usable);
-        int end = own;
-        for (int distance = 1; distance < 32; distance *= 2) {
-            const int earlier = __shfl_up_sync(EVERY_LANE, end, distance);
-            if (lane >= distance) end += earlier;
-        }
-        const int number = reliable + __popc(whole & below);
-        int next = sound + end - own;
+        const int end = sound + sum_up_to_lane(own), number = reliable + __popc(whole & below);
+        int next = end - own;
         for (int block = 0; block < BLOCKS; block++) {
             int place = -1;
             if (usable == EVERY_BLOCK) {
@@ -388,6 +398,6 @@ find_alike(const SharedTimes *shared, const int *shared_kernel, const int *map_o
             like[slice * BLOCKS_OF_SLICE + entry * BLOCKS + block] = short(place);
         }
         reliable += __popc(whole);
-        sound += __shfl_sync(EVERY_LANE, end, 31);
+        sound = __shfl_sync(EVERY_LANE, end, 31);
     }
 }

@@ -10,6 +10,7 @@
 
 constexpr int WARPS = 8;  // of a block
 constexpr unsigned NOTHING = 0xFFFFFFFFu;
+constexpr long long INFINITE = 0x7FF0000000000000LL;  // bits of a double
 constexpr int GUESSES = 6;  // of a row, as many as `stress.py` makes room for
 
 // Moments within the latest epochs of instances, or their ends; `rows` of them.
@@ -123,29 +124,36 @@ guess(const State *states, const int *instance_of, const double *parts, unsigned
 }
 
 // List the open places of all rows, bit after bit: the sums of one bit of all residencies fit into the
-// second-level cache, those of all do not. items[], count[1], zero before.
+// second-level cache, those of all do not. items[], count[1], zero before; lists[row][bit][2]: where
+// those of a bit of a row begin, how many they are.
 //
-// Grid: tiles of the rows' places.
+// Grid: bits of rows, a warp each.
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
 list_open(const State *states, const int *instance_of, const double *parts, Long *longest, int rows,
-          unsigned *items, int *count) {
+          unsigned *items, int2 *lists, int *count) {
     const State &state = *states;
     const Moments moments = {instance_of, parts, nullptr, longest, rows, 0};
-    const long long number = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
-    const long long entries = static_cast<long long>(rows) * ENTRIES;
-    const int row = int(number % entries / ENTRIES);
-    const int place = int(number % ENTRIES * BITS + number / entries);
-    const bool open = is_open(state, moments, row, place);
-    const unsigned lanes = __ballot_sync(EVERY_LANE, open);
-    if (!lanes) return;
-    const int lane = threadIdx.x % 32;
+    const int number = blockIdx.x * WARPS + threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int row = number % rows, bit = number / rows;
+    Long open = 0;  // entries of the lane, of which there are 64 at most
+    for (int entry = lane; entry < ENTRIES; entry += 32) {
+        if (is_open(state, moments, row, entry * BITS + bit)) open |= 1ull << entry / 32;
+    }
+    const int own = __popcll(open), end = sum_up_to_lane(own);
     int first = 0;
-    if (lane == 0) first = atomicAdd(count, __popc(lanes));
-    first = __shfl_sync(EVERY_LANE, first, 0);
-    if (open) items[first + __popc(lanes & ((1u << lane) - 1u))] = unsigned(row) * PLACES + place;
+    if (lane == 31) {
+        first = atomicAdd(count, end);
+        lists[row * BITS + bit] = {first, end};
+    }
+    unsigned *next = items + __shfl_sync(EVERY_LANE, first, 31) + end - own;
+    for (; open; open &= open - 1) {
+        const int entry = (__ffsll(open) - 1) * 32 + lane;
+        *next++ = unsigned(row) * PLACES + entry * BITS + bit;
+    }
 }
 
-__device__ __forceinline__ Long most_of_warp(Long value) {
+template <typename Number>
+__device__ __forceinline__ Number most_of_warp(Number value) {
     for (int distance = 16; distance; distance /= 2) {
         value = max(value, __shfl_xor_sync(EVERY_LANE, value, distance));
     }
@@ -195,42 +203,127 @@ __device__ __forceinline__ void take_back(double (&seconds)[2][2], const Times &
     }
 }
 
+// Slices of a launch that run the same kernel in a turn.
+struct Group {
+    long long unused, first;
+    int kernel, count;
+};
+
+// An epoch of an instance: -1 is the latest.
+__device__ __forceinline__ const Epoch &epoch_of(const State &state, long long instance, int number) {
+    return state.epochs[instance * state.most_epochs + state.epoch_count[instance] + number];
+}
+
+__device__ __forceinline__ bool sums_tell(const Epoch &epoch, int place) {
+    return !epoch.shared && epoch.powered[place / BITS] >= 0;
+}
+
+constexpr int CLOSING_WARPS = 24;            // of a block
+constexpr int OF_WARP = WIDE ? 8 : 20;       // places whose sums a warp has in registers
+constexpr int LOADS = WIDE ? 4 : 8;          // of each thread for a tile
+constexpr int TILE = LOADS * CLOSING_WARPS;  // residencies whose sums a block has in shared memory
+
 // Bound listed places by what the latest turns have really added, where all that lived there has sums:
-// most of them are open no more. It needs a third of the registers of `work_out`, so that more warps
-// wait for memory side by side.
+// most of them are open no more. One turn after the other: `truths` keeps what those before have added.
 //
-// A warp takes one item after the other, a lane two components.
-extern "C" __global__ void __launch_bounds__(32 * WARPS, WIDE ? 4 : 5)
-close(const Residencies *all, const State *states, const int *instance_of, const double *parts,
-      Long *longest, int rows, int turns, const unsigned *items, const int *count) {
+// A block has a bit of slices that run the same kernel. It goes through the sums of this bit tile by
+// tile, each for all of its places: a warp adds the occupants of one after the other, a lane two
+// components.
+//
+// groups[], order[]      slices of the turn by kernels, rows
+// items[], lists[][][]   as of `list_open`
+// truths[item][2]        workspace
+//
+// Grid: groups x bits.
+extern "C" __global__ void __launch_bounds__(32 * CLOSING_WARPS)
+close(const Residencies *all, const State *states, const int *instance_of, const Group *groups,
+      const int *order, int turn, int turns, const unsigned *items, const int2 *lists,
+      double *truths) {
+    __shared__ TwoCycles tile[TILE][32];
     const Residencies &residencies = *all;
     const State &state = *states;
-    const Moments moments = {instance_of, parts, nullptr, longest, rows, turns};
-    const int component = threadIdx.x % 32 * 2, warps = gridDim.x * WARPS;
-    for (int i = blockIdx.x * WARPS + threadIdx.x / 32; i < *count; i += warps) {
-        const int row = int(items[i] / PLACES), place = int(items[i] % PLACES);
-        if (!is_open_to_warp(state, moments, row, place)) continue;
-        const long long instance = instance_of[row];
-        const Epoch *latest = state.epochs + instance * state.most_epochs +
-                              state.epoch_count[instance] - turns;
-        double truth[2];
-#pragma unroll
-        for (int which = 0; which < 2; which++) {
-            truth[which] = state.before[(instance * 2 + which) * PLACES + place];
+    const Group group = groups[blockIdx.x];
+    const int bit = blockIdx.y, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    int2 list = {0, 0};  // of a slice for each lane
+    if (lane < group.count) list = lists[order[group.first + lane] * BITS + bit];
+    const int end = sum_up_to_lane(list.y), count = __shfl_sync(EVERY_LANE, end, 31);
+    const int last_row = residencies.first_rows[group.kernel + 1];
+    for (int many = 0; many < count; many += CLOSING_WARPS * OF_WARP) {
+        // A place of the warp for each lane, as far as there are some.
+        const int number = many + lane * CLOSING_WARPS + warp;
+        int slice = 0;
+        for (int other = 1; other < group.count; other++) {
+            if (number >= __shfl_sync(EVERY_LANE, end - list.y, other)) slice = other;
         }
-        bool by_sums = true;
-        for (int turn = 0; turn < turns && by_sums; turn++) {
-            const Epoch &epoch = latest[turn];
-            by_sums = !epoch.shared && epoch.powered[place / BITS] >= 0;
-            if (!by_sums) break;
-            const Times times =
-                times_by_sums(residencies, epoch, place / BITS, component, place % BITS);
-#pragma unroll
-            for (int which = 0; which < 2; which++) {
-                truth[which] = raised(truth[which], times, which, epoch.scale);
+        const int item = number + __shfl_sync(EVERY_LANE, list.x + list.y - end, slice);
+        const bool is_there = lane < OF_WARP && number < count;
+        const unsigned *codes = nullptr;
+        int left = 0;
+        if (is_there) {
+            const int place = int(items[item] % PLACES);
+            const Epoch &epoch = epoch_of(state, instance_of[items[item] / PLACES], turn - turns);
+            if (sums_tell(epoch, place)) {
+                const int *starts = epoch.starts + place / BITS * residencies.passes;
+                codes = epoch.codes + starts[0];
+                left = starts[residencies.passes] - starts[0];
             }
         }
-        if (by_sums) tighten(state, instance, place, truth);
+
+        Cycles ones[OF_WARP][2] = {};
+        for (int first = residencies.first_rows[group.kernel]; first < last_row; first += TILE) {
+            __syncthreads();
+#pragma unroll
+            for (int n = 0; n < LOADS; n++) {
+                const int row = n * CLOSING_WARPS + warp;
+                if (first + row >= last_row) continue;
+                tile[row][lane] = two_sums(residencies, first + row, bit, 2 * lane);
+            }
+            __syncthreads();
+#pragma unroll
+            for (int n = 0; n < OF_WARP; n++) {
+                if (many + n * CLOSING_WARPS + warp >= count) break;
+                int within = 32;
+                while (within == 32) {
+                    const Long address = reinterpret_cast<Long>(codes);
+                    const unsigned *next =
+                        reinterpret_cast<const unsigned *>(__shfl_sync(EVERY_LANE, address, n));
+                    unsigned row = TILE;
+                    if (lane < __shfl_sync(EVERY_LANE, left, n)) row = (next[lane] & NUMBER) - first;
+                    within = __popc(__ballot_sync(EVERY_LANE, row < TILE));
+#pragma unroll 4
+                    for (int j = 0; j < within; j++) {
+                        const TwoCycles sums = tile[__shfl_sync(EVERY_LANE, row, j)][lane];
+                        ones[n][0] += sums.of[0];
+                        ones[n][1] += sums.of[1];
+                    }
+                    if (lane == n) codes += within, left -= within;
+                }
+            }
+        }
+
+        Cycles most = 0, least = 0;
+#pragma unroll
+        for (int n = 0; n < OF_WARP; n++) {
+            const Cycles highest = most_of_warp(max(ones[n][0], ones[n][1]));
+            const Cycles lowest = ~most_of_warp(~min(ones[n][0], ones[n][1]));
+            if (lane == n) most = highest, least = lowest;
+        }
+        if (!is_there) continue;
+        const long long instance = instance_of[items[item] / PLACES];
+        const int place = int(items[item] % PLACES);
+        const Epoch &epoch = epoch_of(state, instance, turn - turns);
+        for (int which = 0; which < 2; which++) {
+            const long long at = (instance * 2 + which) * PLACES + place;
+            double truth = turn ? truths[2LL * item + which] : state.before[at];
+            if (sums_tell(epoch, place)) {
+                const Long gained = which ? most : epoch.powered[place / BITS] - least;
+                truth = __dadd_rn(truth, __dmul_rn(double(gained), epoch.scale));
+            } else {
+                truth = __longlong_as_double(INFINITE);
+            }
+            truths[2LL * item + which] = truth;
+            if (turn == turns - 1) state.bounds[at] = min(state.bounds[at], truth);
+        }
     }
 }
 

@@ -19,8 +19,9 @@
 //            ROTATING  the scan starts one entry further with every window
 //            BORROWS   rows have entries of their own
 
+#include "warp.cuh"
+
 constexpr int LANES = 32;
-constexpr unsigned EVERY_LANE = 0xFFFFFFFFu;
 constexpr int WORD_BITS = 32;
 constexpr int WORDS = ENTRIES / WORD_BITS;  // of a set of entries
 constexpr int ENTRIES_OF_BLOCK_WORD = 8;    // four bits for the free blocks of each
@@ -403,14 +404,9 @@ sort_occupants(const Kernel *__restrict__ kernels, const Group *__restrict__ gro
     __syncwarp();
     int before = 0;
     for (int entry = lane; entry < ENTRIES; entry += LANES) {
-        const int own = next[entry];
-        int end = own;
-        for (int distance = 1; distance < LANES; distance *= 2) {
-            const int earlier = __shfl_up_sync(EVERY_LANE, end, distance);
-            if (lane >= distance) end += earlier;
-        }
-        starts[entry] = next[entry] = before + end - own;
-        before += __shfl_sync(EVERY_LANE, end, LANES - 1);
+        const int own = next[entry], end = before + sum_up_to_lane(own);
+        starts[entry] = next[entry] = end - own;
+        before = __shfl_sync(EVERY_LANE, end, LANES - 1);
     }
     if (lane == 0) starts[ENTRIES] = count;
     __syncwarp();

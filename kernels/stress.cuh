@@ -8,7 +8,9 @@
 //                      there, so that what holds for all of these holds for those that there are
 //            GATED    a place is off once its value is gone; otherwise cells keep and stress it
 //            RECORDS  compressed values are records of five bytes in one block
-//            WIDE     cycles of a pass exceed 32 bits
+//            WIDE     cycles of all passes together exceed 32 bits
+
+#include "warp.cuh"
 
 constexpr int COMPONENTS = 64;
 constexpr int BITS = 32;
@@ -18,7 +20,6 @@ constexpr int BLOCKS = ENTRY_COMPONENTS / BLOCK_COMPONENTS;  // of an entry
 constexpr int BLOCKS_OF_SLICE = ENTRIES * BLOCKS;
 constexpr unsigned EVERY_CELL = 0xFFFFFFFFu;
 constexpr unsigned CODE_CELLS = 0xFFu;
-constexpr unsigned EVERY_LANE = 0xFFFFFFFFu;
 
 // A code of the log: the residency if it has lived in the entry from its first write on, otherwise
 // INCOMPLETE and the first write that came into the entry; and the block, or WHOLE.
@@ -56,10 +57,11 @@ struct Residencies {
     const Long *write_cycle;      // [write] when it happens
     const int *residency_of;      // [write]
     const Residency *residencies;
-    const Cycles *sums;           // [row][bit][component] cycles at '1'
+    const Cycles *sums;           // [row][bit][component] cycles at '1'; a kernel's follow each other
     const Cycles *record_sums;    // [residency][bit][2] of components 0 and 1, which a record has
     const Cycles *at_most;        // [residency][64] bits at '1', bits at '0'
     const unsigned *last;         // [residency][2] bits that are '1', '0' in the end
+    const int *first_rows;        // [kernel + 1] where its sums begin, in order of time
     long long rows, passes;
 };
 
@@ -75,7 +77,7 @@ struct SharedTimes {
 // lived there has sums and nothing else matters, -1 if not.
 // A turn of an epoch in which several kernels run is one of its own here.
 struct Epoch {
-    const unsigned *codes;
+    const unsigned *codes;        // of an entry pass after pass; of one that sums tell all of, by number
     const int *starts;            // [entries x passes + 1]
     const long long *powered;     // [entry]
     double scale;                 // seconds that a cycle stands for

@@ -262,7 +262,7 @@ def _cell_times(tables, runs, most_orbits, starts, occupants, ones, powered):
 
 def _log_epoch(
     residencies, state, runs, slice_of, turns, first_write, cycles, starts, occupants, among,
-    scales, codes, starts_there, powered, shared, shared_kernel, like,
+    scales, by_pass, codes, starts_there, powered, shared, shared_kernel, like,
 ):  # fmt: skip
     among, scales, slice_of = np.asarray(among), np.asarray(scales), np.asarray(slice_of)
     lived, placed = _lived(state, among), slice_of >= 0

@@ -136,10 +136,10 @@ def test_more_writes_than_the_log_can_name_are_refused(monkeypatch):
     replay = prepare(excerpt(), TECHNIQUES["rrcd"])
     writes = replay.schedule.writes
     monkeypatch.setattr(cuda_stress, "MOST_WRITES", 2 * writes)
-    assert cuda_stress.host_residencies((replay, replay)).first_write.tolist() == [0, writes]
+    assert cuda_stress.host_residencies((replay, replay), 0).first_write.tolist() == [0, writes]
     monkeypatch.setattr(cuda_stress, "MOST_WRITES", 2 * writes - 1)
     with pytest.raises(UserError, match=f"{2 * writes:,} register writes together; the cuda"):
-        cuda_stress.host_residencies((replay, replay))
+        cuda_stress.host_residencies((replay, replay), 0)
 
 
 def test_the_limit_of_writes_is_that_of_the_kernels():

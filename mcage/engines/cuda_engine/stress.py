@@ -22,7 +22,7 @@ from mcage.concurrency import Memo
 from mcage.engines import stress
 from mcage.engines.cuda_engine import programs as cuda_programs
 from mcage.engines.cuda_engine.devices import Download
-from mcage.engines.cuda_engine.walk import Occupants, Walk, forms, rows_of
+from mcage.engines.cuda_engine.walk import Occupants, Walk, forms, groups_of, rows_of
 from mcage.engines.interface import check_writes
 from mcage.geometry import (
     COMPONENT_BITS,
@@ -120,8 +120,8 @@ class HostResidencies:
     residencies : int64[residencies, 4]
         Start and end in cycles; first write and the number after the last, in halves; whether some
         write leaves cells as they were.
-    with_sums : int
-        So many of them, the first, may have sums: those that write all of their entry.
+    first_rows : int64[kernels + 1]
+        Those with sums are the first, kernel after kernel, in order of time: where they begin.
     first_write, count_of_kernel : int64[kernels]
         Number of each kernel's first write; how many residencies it has.
     """
@@ -132,7 +132,7 @@ class HostResidencies:
     contents: NDArray[np.uint32]
     masks: NDArray[np.uint32]
     residencies: Integers
-    with_sums: int
+    first_rows: Integers
     first_write: Integers
     count_of_kernel: Integers
 
@@ -143,12 +143,12 @@ class DeviceResidencies:
 
     Attributes
     ----------
-    table : uint64[12] on the device
+    table : uint64[13] on the device
         `Residencies` of `kernels/stress.cuh`: addresses of the arrays, and their sizes.
     first_write, count_of_kernel : int64[kernels]
         As in `HostResidencies`.
     wide : bool
-        Whether cycles of a pass exceed 32 bits.
+        Whether cycles of all passes together exceed 32 bits.
     arrays : tuple
         What the addresses point to.
     """
@@ -164,15 +164,15 @@ def device_residencies(
     runner: cuda_programs.Runner, replays: tuple[PreparedReplay, ...], passes: int
 ) -> DeviceResidencies:
     """Upload the residencies of a technique, and sum up what they show."""
-    host, device = host_residencies(replays), runner.device
-    wide = cuda_programs.is_wide(max(replay.schedule.cycles for replay in replays))
+    device = runner.device
+    wide = cuda_programs.is_wide(passes * max(replay.schedule.cycles for replay in replays))
     cycles = np.dtype(np.uint64 if wide else np.uint32)
-    count = len(host.residencies)
+    affordable = device.free_bytes() // (_PART_OF_MEMORY * _CELLS * cycles.itemsize)
+    host = host_residencies(replays, affordable)
+    count, rows = len(host.residencies), host.first_rows[-1]
     writes = runner.shared(host.writes)
     contents = runner.shared(host.contents)
     residencies = runner.shared(host.residencies.view(np.int32))
-    affordable = device.free_bytes() // (_PART_OF_MEMORY * _CELLS * cycles.itemsize)
-    rows = min(host.with_sums, affordable)
     sums = device.empty_table((max(1, rows), _CELLS), cycles)
     record_sums = device.empty_table((count, 2 * COMPONENT_BITS), cycles)
     at_most = device.empty_table((count, 2 * COMPONENT_BITS), cycles)
@@ -195,14 +195,18 @@ def device_residencies(
         record_sums,
         at_most,
         last,
+        runner.shared(host.first_rows.astype(np.int32)),
     )
     addresses = [device.address(array) for array in arrays]
     table = runner.shared(np.array([*addresses, rows, passes], dtype=np.uint64))
     return DeviceResidencies(table, host.first_write, host.count_of_kernel, wide, arrays)
 
 
-def host_residencies(replays: tuple[PreparedReplay, ...]) -> HostResidencies:
-    """Number the residencies of a technique on several kernels through; those with sums first."""
+def host_residencies(replays: tuple[PreparedReplay, ...], most_rows: int) -> HostResidencies:
+    """Number the residencies of a technique on several kernels through; those with sums first.
+
+    No more than `most_rows` have sums: those of many writes, which gain most by them.
+    """
     parts = [_Part(replay) for replay in replays]
     first_write = _starts([len(part.write_cycle) for part in parts])
     check_writes(first_write[-1], MOST_WRITES, "cuda")
@@ -213,9 +217,11 @@ def host_residencies(replays: tuple[PreparedReplay, ...]) -> HostResidencies:
         part.writes[:, 2] += image
         part.writes[part.writes[:, 3] >= 16, 3] += 16 * mask
         part.residencies.view(np.int32)[:, 4:6] += write
-    # Those of many writes first: they gain most by sums.
     rank = np.concatenate([part.sums_save for part in parts])
-    order = np.argsort(-rank, kind="stable")
+    most_writes = np.argsort(-rank, kind="stable")[: min(most_rows, int((rank > 0).sum()))]
+    has_sums = np.zeros(len(rank), dtype=bool)
+    has_sums[most_writes] = True
+    order = np.argsort(~has_sums, kind="stable")
     number = np.empty(len(order), dtype=np.int32)
     number[order] = np.arange(len(order))
     residency_of = [
@@ -230,7 +236,7 @@ def host_residencies(replays: tuple[PreparedReplay, ...]) -> HostResidencies:
         contents=np.concatenate([part.contents for part in parts]),
         masks=np.concatenate([whole, *(part.masks for part in parts)]),
         residencies=residencies if len(order) else np.zeros((1, 4), dtype=np.int64),
-        with_sums=int((rank > 0).sum()),
+        first_rows=np.append(0, np.cumsum(has_sums))[first_residency],
         first_write=first_write[:-1],
         count_of_kernel=np.diff(first_residency),
     )
@@ -286,6 +292,8 @@ class StressTables:
         Residencies of all kernels.
     passes : int
         Passes of each kernel.
+    gated : bool
+        Whether places are off once their values are gone.
     cycles : uint64[kernels]
         Cycles of a pass of each kernel.
     duties : DeviceDuties
@@ -299,6 +307,7 @@ class StressTables:
     tracked_cells: cuda_programs.Program
     residencies: DeviceResidencies
     passes: int
+    gated: bool
     cycles: Words
     duties: DeviceDuties
     shared: "SharedTimes"
@@ -327,6 +336,7 @@ def _tables(walk: Walk, duties: stress.FaultFreeDuties, on_device: DeviceDuties)
         tracked_cells=tracked_cells,
         residencies=residencies,
         passes=passes,
+        gated=first.technique.gates_released,
         cycles=np.array([replay.schedule.cycles for replay in duties.replays], dtype=np.uint64),
         duties=on_device,
         shared=SharedTimes(walk, duties.replays, np.uint64 if residencies.wide else np.uint32),
@@ -674,6 +684,7 @@ class EpochLog:
         self._places = self._entries * COMPONENT_BITS
         self._epochs = np.zeros(instances, dtype=np.int64)
         self._scale = np.zeros((instances, turns))
+        self._kernel = np.zeros((instances, turns), dtype=np.int64)
         self._most = _EPOCHS * turns
         self._table = device.empty((instances, self._most, _EPOCH_WORDS), np.uint64)
         self._kept: list[Any] = []
@@ -709,7 +720,7 @@ class EpochLog:
     def turn_bytes(self, kernel: Integers) -> int:
         """Bytes that a turn of an instance takes at most, whichever of the kernels it runs."""
         codes = int(self._tables.residencies.count_of_kernel[np.unique(kernel)].max())
-        return 4 * self._tables.passes * (codes + self._entries) + 8 * self._entries
+        return 4 * self._tables.passes * (2 * codes + self._entries) + 8 * self._entries
 
     def add(
         self, instances: Integers, kernel: Integers, scales: Floats, occupants: Occupants
@@ -731,12 +742,15 @@ class EpochLog:
         turns = kernel.shape[1]
         self._epochs[instances] += turns
         if turns > self._scale.shape[1]:
-            self._scale = np.pad(self._scale, ((0, 0), (0, turns - self._scale.shape[1])))
-        self._scale[instances, :turns] = scales
+            more = (0, 0), (0, turns - self._scale.shape[1])
+            self._scale, self._kernel = np.pad(self._scale, more), np.pad(self._kernel, more)
+        self._scale[instances, :turns], self._kernel[instances, :turns] = scales, kernel
         if self._epochs[instances].max() > self._most:
             self._enlarge()
         placed = occupants.slice_of >= 0
-        codes = device.empty((occupants.occupants.size // 4,), np.uint32)
+        codes = by_pass = device.empty((occupants.occupants.size // 4,), np.uint32)
+        if tables.gated:
+            by_pass = device.empty(codes.shape, np.uint32)
         slices = int(placed.sum())
         starts = device.empty((max(1, slices), tables.passes * self._entries + 1), np.int32)
         powered = device.empty((max(1, slices), self._entries), np.int64)
@@ -772,8 +786,20 @@ class EpochLog:
             *(tables.epoch_log, "log_epoch", blocks, _THREADS),
             *(tables.residencies.table, self.state, occupants.runs, slice_of, np.int32(turns)),
             *(first_write, cycles, occupants.starts, occupants.occupants, among, scales_there),
-            *(codes, starts, powered, shared, shared_kernel, like),
+            *(by_pass, codes, starts, powered, shared, shared_kernel, like),
         )
+
+    def groups_of_turn(self, instances: Integers, turn: int) -> tuple[NDArray[np.int32], Integers]:
+        """Order of instances by the kernels of a turn of their latest epochs, longest first.
+
+        Returns
+        -------
+        int32[m], int64[groups, 3]
+            Places in `instances`, and `groups_of` them.
+        """
+        kernel, count = self._kernel[instances, turn], self._tables.residencies.count_of_kernel
+        order = np.lexsort((kernel, -count[kernel]))
+        return order.astype(np.int32), groups_of(1, kernel[order], count)
 
     def parts(self, instances: Integers, backs: Floats) -> Floats:
         """Parts of latest epochs that have passed when seconds are taken back: float64[m].
@@ -799,6 +825,12 @@ class EpochLog:
 
 _KEPT = 256
 """Bits of entries whose cells' seconds are kept, for each instance of a batch on average."""
+
+_ITEM_BYTES, _TRUTH_BYTES = 4, 16
+"""Of an open place: its number, and what is known of it while it is bounded."""
+
+_CLOSING_THREADS = 768
+"""Threads of a block of `close` (`kernels/most_stressed.cu`)."""
 
 _WARPS, _CELLS_OF_BLOCK = 8, 32
 """Warps of a block; tracked cells of one of `kernels/tracked_cells.cu`."""
@@ -931,19 +963,25 @@ class CudaStress(stress.StressAccumulator):
         int64[n], Download of uint64[2, n]
             Some of the instances, and the bits of the longest seconds of each.
         """
-        for chunk in self._runner.chunks(np.full(len(instances), 4 * self._places)):
+        each = self._places * (_ITEM_BYTES + _TRUTH_BYTES * self._tables.gated)
+        for chunk in self._runner.chunks(np.full(len(instances), each)):
             yield instances[chunk], self._search(instances[chunk], backs[chunk], known[:, chunk])
 
     def _search(self, instances: Integers, backs: Floats, known: Floats) -> Download:
         runner, program, count = self._runner, self._tables.most_stressed, len(instances)
         device, state, guesses = runner.device, self._log.state, _GUESSES * count
-        among, parts, backs_there, longest, guessed, listed = device.upload_together(
+        closing = range(backs.shape[1] if self._tables.gated else 0)
+        by_kernel: list[NDArray[Any]] = []
+        for turn in closing:
+            by_kernel += self._log.groups_of_turn(instances, turn)
+        among, parts, backs_there, longest, guessed, listed, *groups = device.upload_together(
             instances.astype(np.int32),
             self._log.parts(instances, backs),
             np.ascontiguousarray(backs),
             np.ascontiguousarray(known).view(np.uint64),
             np.array([guesses], dtype=np.int32),
             np.zeros(1, dtype=np.int32),
+            *by_kernel,
         )
 
         tables = self._tables.residencies.table
@@ -962,24 +1000,28 @@ class CudaStress(stress.StressAccumulator):
 
         work_out_likely()
         places = device.empty((self._places * count,), np.uint32)
+        lists = device.empty((count, COMPONENT_BITS, 2), np.int32)
         runner.launch(
             program,
             "list_open",
-            self._places // _THREADS * count,
+            COMPONENT_BITS // _WARPS * count,
             _THREADS,
-            *(state, among, parts, longest, np.int32(count), places, listed),
+            *(state, among, parts, longest, np.int32(count), places, lists, listed),
         )
-        blocks = min(_MOST_BLOCKS, _WARPS_OF_SLICE // _WARPS * count)
-        if self._duties.replays[0].technique.gates_released:
+        truths = device.empty((len(places) if closing else 1, 2), np.float64)
+        for turn in closing:
+            order, of_turn = groups[2 * turn : 2 * turn + 2]
             runner.launch(
                 program,
                 "close",
-                blocks,
-                _THREADS,
-                *(tables, state, among, parts, longest, np.int32(count), turns, places, listed),
+                (len(of_turn), COMPONENT_BITS),
+                _CLOSING_THREADS,
+                *(tables, state, among, of_turn, order, np.int32(turn), turns),
+                *(places, lists, truths),
             )
+        if closing:
             work_out_likely()  # bounds are tight now, and what is found closes most of the others
-        work_out(places, listed, blocks)
+        work_out(places, listed, min(_MOST_BLOCKS, _WARPS_OF_SLICE // _WARPS * count))
         return device.begin_download(longest)
 
     def _track(self, instances: Integers) -> None:

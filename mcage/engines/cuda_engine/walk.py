@@ -280,7 +280,7 @@ class PlacementRunner:
         slice_of.flat[which] = np.arange(slices)
         residencies = np.array([of_kernel.residencies for of_kernel in tables])
         end = np.cumsum(passes * residencies[place])
-        groups = _groups(passes, place, residencies)
+        groups = groups_of(passes, place, residencies)
         rows = int(groups[-1, 0] + residencies[place[-1]])
         kernels, runs, groups_there, map_of, maps = device.upload_together(
             np.stack([of_kernel.words for of_kernel in tables]),
@@ -314,8 +314,8 @@ class PlacementRunner:
         return Occupants(slice_of, maps, passes, runs, starts, occupants), events
 
 
-def _groups(passes: int, place: Integers, residencies: Integers) -> Integers:
-    """Slices in passes that a warp places, as ``Group`` of the kernels: int64[groups, 3].
+def groups_of(passes: int, place: Integers, residencies: Integers) -> Integers:
+    """Slices in passes that a warp takes together, as ``Group`` of the kernels: int64[groups, 3].
 
     Parameters
     ----------
