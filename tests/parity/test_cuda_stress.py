@@ -10,8 +10,10 @@ from itertools import product
 import numpy as np
 import pytest
 from engine_cases import (
+    MANY_WINDOWS_SECONDS,
     NUMBA,
     NUMPY,
+    after_many_windows,
     assert_same_lives,
     cuda_engine,
     daily,
@@ -29,6 +31,7 @@ from mcage.aging.nbti import Facelift, Rates, nbti_model
 from mcage.aging.transistors import AdditiveShift
 from mcage.aging.vmin import CellFailure
 from mcage.engines.cuda_engine import stress as cuda_stress
+from mcage.engines.cuda_engine.programs import Runner
 from mcage.engines.cuda_engine.stress import CudaStress
 from mcage.engines.parity import excerpt
 from mcage.engines.stress import Moments, TrackedCells, Turns
@@ -130,6 +133,33 @@ def bounds_and_most(monkeypatch, duties, epochs):
             stress.add(np.arange(instances), Turns.single(kernel), maps.astype(np.uint8), seconds)
     bounds = engine.devices[0].download(actual._log.bounds).reshape(instances, 2, 256, 32)
     return bounds.swapaxes(0, 1), meant._seconds.reshape(2, instances, 256, 64, 32).max(axis=3)
+
+
+def test_places_of_all_slices_are_closed_from_the_same_tiles(monkeypatch):
+    """By what each turn really adds, to the last bit; no search, so that all places are open.
+
+    Of more residencies, and more places, than a block has room for. The last slice has few entries:
+    a residency lives in the same one in all passes, and there are more of a tile than lanes.
+    """
+    launch = Runner.launch
+
+    def launch_all_but_searches(runner, program, kernel, *given, **named):
+        if kernel not in ("guess", "work_out"):
+            launch(runner, program, kernel, *given, **named)
+
+    monkeypatch.setattr(Runner, "launch", launch_all_but_searches)
+    stress, turns, maps = after_many_windows(cuda_engine(seed=1))
+    replays, instances = stress._duties.replays, len(maps)
+    bounds = stress._runner.device.download(stress._log.bounds).reshape(instances, 2, 256, 32)
+    truth = np.zeros(bounds.shape)
+    for turn, weights in enumerate(turns.weight.T):
+        for instance, number in enumerate(turns.kernel[:, turn]):
+            times = NUMBA.cell_times(replays[number], maps[instance : instance + 1])
+            cycles = np.stack([times.powered - times.ones, times.ones]).reshape(2, 256, 64, 32)
+            truth[instance] += cycles.max(axis=2) * (
+                MANY_WINDOWS_SECONDS * weights[instance] / times.period
+            )
+    assert np.array_equal(bounds, truth)
 
 
 def test_more_writes_than_the_log_can_name_are_refused(monkeypatch):
