@@ -10,7 +10,6 @@ from itertools import product
 import numpy as np
 import pytest
 from engine_cases import (
-    MANY_WINDOWS_SECONDS,
     NUMBA,
     NUMPY,
     after_many_windows,
@@ -156,9 +155,7 @@ def test_places_of_all_slices_are_closed_from_the_same_tiles(monkeypatch):
         for instance, number in enumerate(turns.kernel[:, turn]):
             times = NUMBA.cell_times(replays[number], maps[instance : instance + 1])
             cycles = np.stack([times.powered - times.ones, times.ones]).reshape(2, 256, 64, 32)
-            truth[instance] += cycles.max(axis=2) * (
-                MANY_WINDOWS_SECONDS * weights[instance] / times.period
-            )
+            truth[instance] += cycles.max(axis=2) * (1e6 * weights[instance] / times.period)
     assert np.array_equal(bounds, truth)
 
 

@@ -18,15 +18,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from engine_cases import (
-    NUMBA,
-    NUMPY,
-    after_many_windows,
-    daily,
-    duties_of,
-    live,
-    random_replays,
-)
+from engine_cases import NUMBA, NUMPY, after_many_windows, daily, duties_of, live, random_replays
 from host_gpu.compiler import needs_host_compiler
 from host_gpu.host_device import OPTIONS_OF_CUPY, HostDevice, LaunchError
 from kernel_resources import NvrtcError, path_of_compiler

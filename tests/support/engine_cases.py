@@ -258,14 +258,11 @@ def trace_of_windows(count):
     return trace_strategies.trace_of(events, 20 * count)
 
 
-MANY_WINDOWS_SECONDS = 1e6
-
-
 def after_many_windows(engine):
-    """Stress, turns and maps of slices after an epoch in which each entry has many residencies.
+    """Stress, turns and maps of slices after an epoch of 1e6 s with many residencies.
 
-    All of them have sums on a device, more than have room in a tile of `close` there, and so have the
-    places of a bit. The last slice has few entries: a residency lives in the same one in all passes.
+    All of them have sums on a device, and are more than a tile of `close` has room for; so are the
+    places of a bit. The last slice has few entries: a residency has the same one in all passes.
     """
     replays = [prepare(trace_of_windows(count), TECHNIQUES["rrcd+rc+rar"]) for count in (60, 30)]
     nobody = TrackedCells(*np.zeros((2, 0), dtype=np.int64))
@@ -275,7 +272,7 @@ def after_many_windows(engine):
     faulty[3] = np.arange(256) >= 12
     maps = np.where(faulty, GCN.all_blocks, 0).astype(np.uint8)
     stress = engine.stress(duties_of(replays), nobody, 4)
-    stress.add(np.arange(4), turns, maps, MANY_WINDOWS_SECONDS)
+    stress.add(np.arange(4), turns, maps, 1e6)
     return stress, turns, maps
 
 
