@@ -7,9 +7,9 @@ No card is needed: the host device of the tests runs the PTX that NVRTC makes, a
 instructions adds one to a counter of its lane. What a warp executes is taken as what its busiest
 lane does. ptxas makes somewhat fewer machine instructions; what lanes wait for is not counted.
 Prints, for each technique and kernel of the engine, instructions of warps for a residency in a pass
-of a slice. Then slices live two epochs of some kernels in turn, in the second with more faulty
-entries, and it prints the instructions of a slice and turn, the bytes that are read from the table of
-sums of residencies, and launches.
+of a slice. Then slices live two epochs of some kernels in turn, in the second with more faults, and it
+prints the instructions of a slice and turn, the bytes that are read from the table of sums of
+residencies, and launches.
 """
 
 import argparse
