@@ -132,22 +132,23 @@ __device__ __forceinline__ void log_shared(const State &state, long long instanc
 __device__ __forceinline__ void hand_over(const unsigned *by_pass, const int *starts, int passes,
                                           int end, bool merged, unsigned *codes) {
     const auto start = [&](int pass) { return pass < passes ? starts[pass] : end; };
-    for (int pass = 0; pass < passes; pass++) {
-        for (int i = start(pass) + int(threadIdx.x % 32); i < start(pass + 1); i += 32) {
-            const unsigned code = by_pass[i];
-            int place = merged ? start(0) : i;
-            for (int other = 0; other < passes && merged; other++) {
-                int low = start(other), high = start(other + 1);
-                while (low < high) {
-                    const int middle = (low + high) / 2;
-                    const bool before = by_pass[middle] < code + (other < pass);
-                    low = before ? middle + 1 : low;
-                    high = before ? high : middle;
-                }
-                place += low - start(other);
+    int pass = 0;
+    for (int i = start(0) + int(threadIdx.x % 32); i < end; i += 32) {
+        while (i >= start(pass + 1)) pass++;
+        const unsigned code = by_pass[i];
+        int place = merged ? start(0) : i;
+        for (int other = 0; other < passes && merged; other++) {
+            const int first = start(other);
+            int low = first, high = start(other + 1);
+            while (low < high) {
+                const int middle = (low + high) / 2;
+                const bool before = by_pass[middle] < code + (other < pass);
+                low = before ? middle + 1 : low;
+                high = before ? high : middle;
             }
-            codes[place] = code;
+            place += low - first;
         }
+        codes[place] = code;
     }
 }
 

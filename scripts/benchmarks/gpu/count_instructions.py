@@ -7,9 +7,8 @@ No card is needed: the host device of the tests runs the PTX that NVRTC makes, a
 instructions adds one to a counter of its lane. What a warp executes is taken as what its busiest
 lane does. ptxas makes somewhat fewer machine instructions; what lanes wait for is not counted.
 Prints, for each technique and kernel of the engine, instructions of warps for a residency in a pass
-of a slice. Then slices live two epochs of some kernels in turn, in the second with more faults, and it
-prints the instructions of a slice and turn, the bytes that are read from the table of sums of
-residencies, and launches.
+of a slice. Then slices live two epochs of some kernels in turn, the second with more faults:
+instructions for a slice and turn, bytes that are read of sums of residencies, and launches.
 """
 
 import argparse
@@ -89,7 +88,7 @@ class _Counting(ptx._Translation):
     def _reading(self, number, negated, guard, instruction, operands):
         """What counts the bytes of sums that an instruction reads."""
         access = ptx._MEMORY.match(instruction)
-        if not access or access[1] != "ld" or access[3] != "global":
+        if not access or access[1] != "ld" or access[3] not in (None, "global"):
             return ""
         base, offset = ptx._ADDRESS.match(ptx._split(operands)[1]).groups()
         size = int(access[5] or 1) * ptx._bits(access[6]) // 8

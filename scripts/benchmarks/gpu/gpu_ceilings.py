@@ -76,7 +76,7 @@ BLOCK_THREADS = {
     "find_alike": 32,
     "guess": 256,
     "list_open": 256,
-    "close": 256,
+    "close": 768,
     "work_out": 256,
     "track": 256,
     "longest_of_mixtures": 256,
