@@ -65,12 +65,12 @@ def _walk_program(technique: Technique, geometry: SliceGeometry, wide: bool) -> 
 
 
 def is_wide(cycles: int) -> bool:
-    """Whether sums of so many cycles of a pass at most exceed 32 bits."""
+    """Whether sums of so many cycles at most exceed 32 bits."""
     return cycles > _MOST_NARROW_CYCLES
 
 
 def residencies_program(geometry: SliceGeometry, wide: bool) -> Program:
-    """Sums of residencies; `wide`: cycles of a pass exceed 32 bits."""
+    """Sums of residencies; `wide`: cycles of all passes exceed 32 bits."""
     return "residencies.cu", {**_slice(geometry), "GATED": 0, "RECORDS": 0, "WIDE": int(wide)}
 
 
@@ -81,7 +81,7 @@ STRESS_SOURCES = ("epoch_log.cu", "most_stressed.cu", "tracked_cells.cu")
 def stress_program(
     source: str, technique: Technique, geometry: SliceGeometry, wide: bool
 ) -> Program:
-    """One of `STRESS_SOURCES`; `wide`: cycles of a pass exceed 32 bits."""
+    """One of `STRESS_SOURCES`; `wide`: cycles of all passes exceed 32 bits."""
     return source, {
         **_slice(geometry),
         "GATED": int(technique.gates_released),
