@@ -148,14 +148,13 @@ def test_places_of_all_slices_are_closed_from_the_same_tiles(monkeypatch):
 
     monkeypatch.setattr(Runner, "launch", launch_all_but_searches)
     stress, turns, maps = after_many_windows(cuda_engine(seed=1))
-    replays, instances = stress._duties.replays, len(maps)
-    bounds = stress._runner.device.download(stress._log.bounds).reshape(instances, 2, 256, 32)
+    bounds = stress._runner.device.download(stress._log.bounds).reshape(4, 2, 256, 32)
     truth = np.zeros(bounds.shape)
-    for turn, weights in enumerate(turns.weight.T):
-        for instance, number in enumerate(turns.kernel[:, turn]):
-            times = NUMBA.cell_times(replays[number], maps[instance : instance + 1])
-            cycles = np.stack([times.powered - times.ones, times.ones]).reshape(2, 256, 64, 32)
-            truth[instance] += cycles.max(axis=2) * (1e6 * weights[instance] / times.period)
+    for (instance, turn), number in np.ndenumerate(turns.kernel):
+        times = NUMBA.cell_times(stress._duties.replays[number], maps[instance, None])
+        cycles = np.stack([times.powered - times.ones, times.ones]).reshape(2, 256, 64, 32)
+        scale = 1e6 * turns.weight[instance, turn] / times.period
+        truth[instance] += cycles.max(axis=2) * scale
     assert np.array_equal(bounds, truth)
 
 

@@ -186,11 +186,8 @@ NOT_NEEDED = {
 }
 """Barriers without which no two threads meet: by the number that they have in their source."""
 
-OF_TURNS = {("epoch_log.cu", 3)}
-"""Barriers between the turns of an epoch: replays on fault maps have one."""
-
-OF_TILES = {("most_stressed.cu", 2), ("most_stressed.cu", 3)}
-"""Barriers between tiles of sums, of which small traces have one."""
+OF_LIVES = {("epoch_log.cu", 3), ("most_stressed.cu", 2), ("most_stressed.cu", 3)}
+"""Barriers between turns of an epoch, and between tiles of sums: replays on fault maps have one."""
 
 ALL_BARRIERS = [
     (path.name, number) for path in sorted(KERNELS.glob("*.cu")) for number in range(barriers(path))
@@ -206,21 +203,16 @@ def test_each_missing_barrier_is_a_race(source, number, architecture, thorough):
         assert agreement(device, "rrcd+rc+rar").bit_equal
         assert device.edited
         return
-    run = live_a_while if source == "shifts.cu" or (source, number) in OF_TURNS else agreement
-    if (source, number) in OF_TILES:
-        run = live_through_many_windows
+    run = live_a_while if source == "shifts.cu" or (source, number) in OF_LIVES else agreement
     name = "baseline" if source in ("shifts.cu", "fault_free.cu") else "rrcd+rc+rar"
     with pytest.raises(LaunchError, match="and nothing orders the two"):
         run(device, name)
     assert device.edited
 
 
-def live_through_many_windows(device, name):
-    after_many_windows(CudaEngine([device]))
-
-
 def live_a_while(device, name):
     live(CudaEngine([device]), duties_of(random_replays(TECHNIQUES[name])), 5)
+    after_many_windows(CudaEngine([device]))
 
 
 @pytest.mark.slow

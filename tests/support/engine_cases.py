@@ -22,7 +22,6 @@ from mcage.engines.numba_engine import NumbaEngine
 from mcage.engines.numpy_engine import NumpyEngine
 from mcage.engines.stress import FaultFreeDuties, Moments, TrackedCells, Turns
 from mcage.errors import UserError
-from mcage.geometry import GCN
 from mcage.replays.most_stressed import duty_cycles
 from mcage.replays.prepare import prepare
 from mcage.techniques import TECHNIQUES, Gating, Placement, Storage, Technique
@@ -248,12 +247,12 @@ def duties_of(replays, engine=NUMBA):
 
 def trace_of_windows(count):
     """Windows of four registers, one after the other, of which each is written four times."""
-    rng, events = np.random.default_rng(count), []
+    words = np.random.default_rng(count).integers(2**32, size=(20 * count, 64), dtype=np.uint32)
+    events = []
     for begin in range(0, 20 * count, 20):
+        writes = range(begin, begin + 16)
         events.append(trace_strategies.alloc(begin, 0, 4))
-        for now in range(begin, begin + 16):
-            whole = rng.integers(2**32, size=64, dtype=np.uint32)
-            events.append(trace_strategies.write(now, 0, now % 4, whole))
+        events += [trace_strategies.write(now, 0, now % 4, words[now]) for now in writes]
         events.append(trace_strategies.release(begin + 18, 0))
     return trace_strategies.trace_of(events, 20 * count)
 
@@ -265,12 +264,11 @@ def after_many_windows(engine):
     places of a bit. The last slice has few entries: a residency has the same one in all passes.
     """
     replays = [prepare(trace_of_windows(count), TECHNIQUES["rrcd+rc+rar"]) for count in (60, 30)]
+    first = np.array([0.3, 0.2, 0.6, 0.5])
+    turns = Turns(np.array([[0, 1], [1, 0], [0, 0], [1, 1]]), np.stack([first, 1 - first], axis=1))
+    maps = np.where(np.arange(4 * 256) % 100 == 7, 0b1111, 0).astype(np.uint8).reshape(4, 256)
+    maps[3, 12:] = 0b1111
     nobody = TrackedCells(*np.zeros((2, 0), dtype=np.int64))
-    kernel = np.array([[0, 1], [1, 0], [0, 0], [1, 1]])
-    turns = Turns(kernel, np.array([[0.3, 0.7], [0.2, 0.8], [0.6, 0.4], [0.5, 0.5]]))
-    faulty = np.arange(4 * 256).reshape(4, 256) % 100 == 7
-    faulty[3] = np.arange(256) >= 12
-    maps = np.where(faulty, GCN.all_blocks, 0).astype(np.uint8)
     stress = engine.stress(duties_of(replays), nobody, 4)
     stress.add(np.arange(4), turns, maps, 1e6)
     return stress, turns, maps
