@@ -12,7 +12,6 @@ import pytest
 from engine_cases import (
     NUMBA,
     NUMPY,
-    after_many_windows,
     assert_same_lives,
     cuda_engine,
     daily,
@@ -31,7 +30,6 @@ from mcage.aging.transistors import AdditiveShift
 from mcage.aging.vmin import CellFailure
 from mcage.engines.cuda_engine import stress as cuda_stress
 from mcage.engines.cuda_engine.programs import Runner
-from mcage.engines.cuda_engine.stress import CudaStress
 from mcage.engines.parity import excerpt
 from mcage.engines.stress import Moments, TrackedCells, Turns
 from mcage.errors import UserError
@@ -100,7 +98,10 @@ def test_no_cell_exceeds_the_bound_of_its_bit(monkeypatch, name):
     duties, rng = duties_of(random_replays(TECHNIQUES[name])), np.random.default_rng(2)
     few = np.where(np.arange(3 * 256).reshape(3, 256) % 100 == 7, 0b1011, 0)
     heavy = np.where(rng.random((3, 256)) < 0.95, rng.integers(1, 16, (3, 256)), 0)
-    epochs = [(rng.integers(3, size=3), maps, rng.uniform(1e6, 1e8)) for maps in (few, few, heavy)]
+    epochs = [
+        (Turns.single(rng.integers(3, size=3)), maps, rng.uniform(1e6, 1e8))
+        for maps in (few, few, heavy)
+    ]
     bounds, most = bounds_and_most(monkeypatch, duties, epochs)
     assert (bounds >= most).all()
     assert (bounds == most).any(axis=(1, 2, 3)).all()
@@ -113,49 +114,62 @@ def test_cells_beside_a_record_show_what_they_held_before(monkeypatch):
     duties = duties_of([prepare(trace_of(events, 102), TECHNIQUES["rrcd+pg"])])
     maps = np.zeros((1, 256))
     maps[0, 255] = 0b1111
-    bounds, most = bounds_and_most(monkeypatch, duties, [(np.zeros(1, np.int64), maps, 102.0)])
+    turns = Turns.single(np.zeros(1, np.int64))
+    bounds, most = bounds_and_most(monkeypatch, duties, [(turns, maps, 102.0)])
     assert most[1, 0, 0, 31] == pytest.approx(101)
     assert (bounds >= most).all()
 
 
-def bounds_and_most(monkeypatch, duties, epochs):
-    """Bounds of bits of entries without a search, and the longest seconds of their cells.
+def trace_of_windows(count):
+    """Windows of four registers, one after the other, of which each is written four times."""
+    words = np.random.default_rng(count).integers(2**32, size=(20 * count, 64), dtype=np.uint32)
+    events = []
+    for begin in range(0, 20 * count, 20):
+        events.append(alloc(begin, 0, 4))
+        events += [write(now, 0, now % 4, words[now]) for now in range(begin, begin + 16)]
+        events.append(release(begin + 18, 0))
+    return trace_of(events, 20 * count)
 
-    Both are float64[2, instances, 256, 32]. An epoch is kernels, fault maps, and seconds.
+
+def test_open_bits_of_all_slices_are_closed_from_the_same_tiles(monkeypatch):
+    """Without a search all are open; their bounds become true to the last bit.
+
+    A block has room for fewer residencies, and for fewer open bits. The last slice has few entries:
+    a residency has the same one in all passes, and a tile has more of them than lanes.
     """
-    monkeypatch.setattr(CudaStress, "_searches", lambda *given: iter(()))
-    instances = len(epochs[0][0])
-    nobody, engine = TrackedCells(*np.zeros((2, 0), dtype=np.int64)), cuda_engine(seed=1)
-    meant, actual = (each.stress(duties, nobody, instances) for each in (NUMPY, engine))
-    for kernel, maps, seconds in epochs:
-        for stress in (meant, actual):
-            stress.add(np.arange(instances), Turns.single(kernel), maps.astype(np.uint8), seconds)
-    bounds = engine.devices[0].download(actual._log.bounds).reshape(instances, 2, 256, 32)
-    return bounds.swapaxes(0, 1), meant._seconds.reshape(2, instances, 256, 64, 32).max(axis=3)
+    replays = [prepare(trace_of_windows(count), TECHNIQUES["rrcd+rc+rar"]) for count in (60, 30)]
+    first = np.array([0.3, 0.2, 0.6, 0.5])
+    turns = Turns(np.array([[0, 0], [1, 1], [0, 0], [1, 1]]), np.stack([first, 1 - first], axis=1))
+    maps = np.where(np.arange(4 * 256).reshape(4, 256) % 100 == 7, 0b1111, 0)
+    maps[3, 12:] = 0b1111
+    left_out, epochs = ("guess", "work_out"), [(turns, maps, 1e6)]
+    bounds, most = bounds_and_most(monkeypatch, duties_of(replays), epochs, left_out)
+    assert np.array_equal(bounds, most)
 
 
-def test_places_of_all_slices_are_closed_from_the_same_tiles(monkeypatch):
-    """By what each turn really adds, to the last bit; no search, so that all places are open.
+SEARCH = "guess", "list_open", "close", "work_out"
 
-    Of more residencies, and more places, than a block has room for. The last slice has few entries:
-    a residency lives in the same one in all passes, and there are more of a tile than lanes.
+
+def bounds_and_most(monkeypatch, duties, epochs, left_out=SEARCH):
+    """Bounds of bits of entries without some kernels, and the longest seconds of their cells.
+
+    Both are float64[2, instances, 256, 32]. An epoch is turns, fault maps, and seconds.
     """
     launch = Runner.launch
 
-    def launch_all_but_searches(runner, program, kernel, *given, **named):
-        if kernel not in ("guess", "work_out"):
+    def launch_others(runner, program, kernel, *given, **named):
+        if kernel not in left_out:
             launch(runner, program, kernel, *given, **named)
 
-    monkeypatch.setattr(Runner, "launch", launch_all_but_searches)
-    stress, turns, maps = after_many_windows(cuda_engine(seed=1))
-    bounds = stress._runner.device.download(stress._log.bounds).reshape(4, 2, 256, 32)
-    truth = np.zeros(bounds.shape)
-    for (instance, turn), number in np.ndenumerate(turns.kernel):
-        times = NUMBA.cell_times(stress._duties.replays[number], maps[instance, None])
-        cycles = np.stack([times.powered - times.ones, times.ones]).reshape(2, 256, 64, 32)
-        scale = 1e6 * turns.weight[instance, turn] / times.period
-        truth[instance] += cycles.max(axis=2) * scale
-    assert np.array_equal(bounds, truth)
+    monkeypatch.setattr(Runner, "launch", launch_others)
+    instances = len(epochs[0][1])
+    nobody, engine = TrackedCells(*np.zeros((2, 0), dtype=np.int64)), cuda_engine(seed=1)
+    meant, actual = (each.stress(duties, nobody, instances) for each in (NUMPY, engine))
+    for turns, maps, seconds in epochs:
+        for stress in (meant, actual):
+            stress.add(np.arange(instances), turns, maps.astype(np.uint8), seconds)
+    bounds = engine.devices[0].download(actual._log.bounds).reshape(instances, 2, 256, 32)
+    return bounds.swapaxes(0, 1), meant._seconds.reshape(2, instances, 256, 64, 32).max(axis=3)
 
 
 def test_more_writes_than_the_log_can_name_are_refused(monkeypatch):

@@ -245,35 +245,6 @@ def duties_of(replays, engine=NUMBA):
     )
 
 
-def trace_of_windows(count):
-    """Windows of four registers, one after the other, of which each is written four times."""
-    words = np.random.default_rng(count).integers(2**32, size=(20 * count, 64), dtype=np.uint32)
-    events = []
-    for begin in range(0, 20 * count, 20):
-        writes = range(begin, begin + 16)
-        events.append(trace_strategies.alloc(begin, 0, 4))
-        events += [trace_strategies.write(now, 0, now % 4, words[now]) for now in writes]
-        events.append(trace_strategies.release(begin + 18, 0))
-    return trace_strategies.trace_of(events, 20 * count)
-
-
-def after_many_windows(engine):
-    """Stress, turns and maps of slices after an epoch of 1e6 s with many residencies.
-
-    All of them have sums on a device, and are more than a tile of `close` has room for; so are the
-    places of a bit. The last slice has few entries: a residency has the same one in all passes.
-    """
-    replays = [prepare(trace_of_windows(count), TECHNIQUES["rrcd+rc+rar"]) for count in (60, 30)]
-    first = np.array([0.3, 0.2, 0.6, 0.5])
-    turns = Turns(np.array([[0, 1], [1, 0], [0, 0], [1, 1]]), np.stack([first, 1 - first], axis=1))
-    maps = np.where(np.arange(4 * 256) % 100 == 7, 0b1111, 0).astype(np.uint8).reshape(4, 256)
-    maps[3, 12:] = 0b1111
-    nobody = TrackedCells(*np.zeros((2, 0), dtype=np.int64))
-    stress = engine.stress(duties_of(replays), nobody, 4)
-    stress.add(np.arange(4), turns, maps, 1e6)
-    return stress, turns, maps
-
-
 def live(engine, duties, seed):
     """Times of slices that go from a shared past to worse and worse faults, kernel by kernel.
 
