@@ -516,7 +516,7 @@ def to_brain(x: Array) -> Array:
 
 def toward_zero16(x: Array) -> Array:
     """A float32 as float16, rounded towards zero."""
-    near = x.astype(_F16)
+    near = to_half(x)
     bits = near.view(_U16)
     too_far = np.abs(near.astype(_F32)) > np.abs(x)
     return np.where(too_far, bits - _U16(1), bits).astype(_U16)
@@ -612,8 +612,9 @@ def _div_fixup(quotient: Array, denominator: Array, numerator: Array) -> Array:
     result = np.where((bottom == 0) | (top == np.inf), np.copysign(unit * np.inf, sign), result)
     neither = ((top == 0) & (bottom == 0)) | ((top == np.inf) & (bottom == np.inf))
     result = np.where(neither, np.copysign(unit * np.nan, -unit), result)
-    result = np.where(np.isnan(denominator), denominator, result)
-    return np.where(np.isnan(numerator), numerator, result)
+    for x in (denominator, numerator):
+        result = np.where(np.isnan(x), with_nans(x, x), result)
+    return result
 
 
 def div_scale(first: Array, denominator: Array, numerator: Array) -> tuple[Array, Array]:

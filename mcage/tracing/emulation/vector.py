@@ -52,7 +52,7 @@ _PRESERVE_UPPER = re.compile(
 From generation 10 on, all keep it (LLVM, ``GCNSubtarget::zeroesHigh16BitsOfDest``).
 """
 
-_CHOOSE_NANS = re.compile(r"min|max|med3|div_fixup|legacy|dx9_zero")
+_CHOOSE_NANS = re.compile(r"min|max|med3|div_fixup|legacy_f32|dx9_zero|cube")
 
 
 # Sources: DPP and SDWA change the first or both before they are read as a type.

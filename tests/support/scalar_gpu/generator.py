@@ -344,7 +344,7 @@ INDEX = "s63"
 
 
 def indexed_instructions(rng: random.Random) -> list[str]:
-    """Instructions of gfx9 while registers are indexed."""
+    """Instructions of gfx9 while registers are indexed; M0 is a small number afterwards."""
     m = Maker(rng, GFX9[0])
 
     def operands() -> str:
@@ -356,7 +356,7 @@ def indexed_instructions(rng: random.Random) -> list[str]:
             other = (f"s_set_gpr_idx_idx {INDEX}", f"s_set_gpr_idx_mode gpr_idx({operands()})")
             texts.append(rng.choice(other))
         texts.append(vector_instruction(m, *rng.choice(_indexable())))
-    return [*texts, "s_set_gpr_idx_off"]
+    return [*texts, "s_set_gpr_idx_mode gpr_idx()", "s_set_gpr_idx_off"]
 
 
 @cache

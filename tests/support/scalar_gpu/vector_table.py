@@ -51,6 +51,12 @@ def unfused(a: int, b: int, c: int, f: Format) -> int:
     return floats.add(floats.multiply(a, b, f), c, f)
 
 
+def reversed_difference(a: int, b: int, f: Format) -> int:
+    """b - a, with the first NaN of a and b."""
+    nan = floats.first_nan(f, a, b)
+    return floats.subtract(b, a, f) if nan is None else nan
+
+
 def _float_arithmetic(t: str, f: Format) -> None:
     def two(name: str, function: Callable[[int, int, Format], int]) -> None:
         op(f"v_{name}_{t}", t, f"{t} {t}", lambda a, b: function(a, b, f))
@@ -88,7 +94,7 @@ def _float_arithmetic(t: str, f: Format) -> None:
     if t == "f64":
         return
     two("sub", floats.subtract)
-    two("subrev", lambda a, b, f: floats.subtract(b, a, f))
+    two("subrev", reversed_difference)
     three("mad", unfused)
     op(f"v_mac_{t}", t, f"{t} {t}", lambda a, b, c: unfused(a, b, c, f), accumulate=True)
     for mnemonic, function in (("fma", floats.fma), ("mad", unfused)):
