@@ -64,7 +64,7 @@ def index_of(inst: Instruction, place: int) -> Callable[[Machine], Array] | None
         return None
     if inst.name in _MOVES:
         index: Callable[[Machine], Array] = lambda m: np.minimum(m.word(M0), _MOST)  # noqa: E731
-    elif place & _MODE and inst.name.startswith("v_"):
+    elif place & _MODE and inst.name.startswith("v_") and inst.name != "v_nop":
         index = lambda m: m.word(M0) & 0xFF | m.word(M0) >> 4 & 0xF00  # noqa: E731
     else:
         return None

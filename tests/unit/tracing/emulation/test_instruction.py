@@ -163,8 +163,8 @@ def test_an_index_beyond_the_registers_of_a_wave(text, words):
 @each("text", ["v_mac_f32_e32 v1, v2, v3", "v_readlane_b32 s0, v1, 3", "v_swap_b32 v1, v2",
                "v_mov_b32_dpp v1, v2 row_shl:1"])  # fmt: skip
 def test_instructions_that_take_no_index_of_registers(text):
-    program = ["s_set_gpr_idx_on 1, gpr_idx(SRC0)", text]
-    with pytest.raises(UserError, match=r"at 0x8 is not supported.*with an index of registers"):
+    program = ["s_set_gpr_idx_on 1, gpr_idx(SRC0)", "v_nop", text]
+    with pytest.raises(UserError, match=r"at 0x10 is not supported.*with an index of registers"):
         emulate([random_wave(random.Random(1), "gfx90a")], program, "gfx90a")
 
 
