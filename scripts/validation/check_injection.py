@@ -173,13 +173,16 @@ def flips_of(kernel: InjectedKernel, count: int, seed: int) -> list[RunFaults]:
 class _Accesses(Run):
     """Notes which registers waves read and write, instruction by instruction."""
 
-    def _begin(self, code, group, numbers) -> None:
-        super()._begin(code, group, numbers)
+    interprets = False
+
+    def _begin(self, code, numbers) -> None:
+        super()._begin(code, numbers)
         on = self.machine.lanes_on.any(axis=1)
         for wave in numbers[on].tolist():
             self.reads[wave].append((int(self.steps[wave]), code.reads))
 
     def _prepare(self) -> None:
+        super()._prepare()
         waves = range(self.machine.waves)
         self.reads = [[] for _ in waves]
         self.changes = [[] for _ in waves]
@@ -206,9 +209,7 @@ def ace_by_step(kernel: InjectedKernel) -> float:
         program = program or Instructions(emulation.code, emulation.image, machine)
         here = np.repeat(np.arange(len(groups)), each)
         nobody = np.zeros(machine.waves, np.bool_)
-        run = _Accesses(
-            machine, program, here, nobody, Contents(machine.lanes), Budget(10**9, 10**9)
-        )
+        run = _Accesses(machine, program, here, nobody, Contents(machine.lanes), Budget(10**9))
         run.finish()
         for wave in range(machine.waves):
             if (int(groups[here[wave]]), wave % each) not in wanted:

@@ -10,7 +10,7 @@ import argparse
 import random
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
@@ -18,6 +18,7 @@ TESTS = Path(__file__).parents[2] / "tests"
 sys.path[:0] = [str(TESTS / "support"), str(TESTS / "unit" / "tracing")]
 
 from emulated import (  # noqa: E402
+    EXECUTED,
     GENERATIONS,
     compare_instruction,
     depends_on_nan_bits,
@@ -31,14 +32,17 @@ from test_emulated_instructions import every_form  # noqa: E402
 
 
 def forms(arch, seed):
-    """Differences in every form of a processor, and how many forms were compared."""
+    """Differences in every form of a processor, how many forms were compared, and what executed."""
+    EXECUTED.clear()
     rng = random.Random(f"{arch} {seed}")
     texts = [text for text in every_form(arch, seed) if not depends_on_nan_bits(text)]
-    return [what for text in texts for what in compare_instruction(text, arch, rng)], len(texts)
+    found = [what for text in texts for what in compare_instruction(text, arch, rng)]
+    return found, len(texts), dict(EXECUTED)
 
 
 def programs(arch, seed, count):
-    """Differences in random programs of a processor."""
+    """The same of random programs."""
+    EXECUTED.clear()
     rng = random.Random(f"{arch} {seed} programs")
     found = []
     for _ in range(count):
@@ -48,7 +52,7 @@ def programs(arch, seed, count):
         for wave in waves:
             model(wave, texts, arch)
         found += [f"{arch} {texts}: {what}" for what in differences(m, waves)[:1]]
-    return found, count
+    return found, count, dict(EXECUTED)
 
 
 def main():
@@ -58,7 +62,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
-    begin, wrong, counts = time.monotonic(), 0, Counter()
+    begin, wrong, counts, executed = time.monotonic(), 0, Counter(), defaultdict(Counter)
     each = -(-options.programs // len(GENERATIONS))
     with ProcessPoolExecutor(options.processes) as pool:
         jobs = [
@@ -71,13 +75,16 @@ def main():
             for arch in GENERATIONS
         ]
         for kind, arch, job in jobs:
-            found, compared = job.result()
+            found, compared, by = job.result()
             counts[kind, arch] += compared
+            executed[kind, arch] += Counter(by)
             wrong += len(found)
             for line in found[:5]:
                 print(line[:400])
     for (kind, arch), count in sorted(counts.items()):
-        print(f"{arch}: {count:,} {kind} compared")
+        by = executed[kind, arch]
+        share = by["interpreter"] / by["all"]
+        print(f"{arch}: {count:,} {kind} compared; the interpreter executed {share:.1%}")
     print(f"{wrong} differences, {time.monotonic() - begin:.0f} s")
     return int(bool(wrong))
 

@@ -2,6 +2,7 @@
 
 import random
 import re
+from collections import Counter
 from functools import cache
 
 import numpy as np
@@ -26,6 +27,9 @@ REGISTERS = 64
 ACCUMULATORS_FROM = 48
 WORDS = [value for kind in ("f16", "f32", "f64", "i32") for value in special_values(kind)]
 ROUNDED_BY_HARDWARE = re.compile(r"_(exp|log|rcp|rsq|sqrt|sin|cos)_|_rcp_iflag_")
+
+EXECUTED = Counter()
+"""Wave instructions that `emulate` has executed: all, and those of the interpreter."""
 
 FIRST_BIT = {"f16": (0x7C00, 0x3FF), "f32": (0x7F800000, 0x7FFFFF)}
 
@@ -122,9 +126,10 @@ def emulate(waves, texts, arch, memory=None, kind=Machine):
     code = CodeObject(arch, {}, bytearray(), [], listing)
     nobody = np.zeros(len(waves), np.bool_)
     budget = Budget(100_000)
-    Run(
-        m, Instructions(code, 0, m), np.arange(len(waves)), nobody, Contents(m.lanes), budget
-    ).finish()
+    groups, contents = np.arange(len(waves)), Contents(m.lanes)
+    run = Run(m, Instructions(code, 0, m), groups, nobody, contents, budget)
+    run.finish()
+    EXECUTED.update(all=budget.most - budget.left, interpreter=run.interpreted)
     return m
 
 

@@ -115,11 +115,13 @@ class _Machine(Machine):
 
 
 class _Run(Run):
+    interprets = False
+
     def set_flips(self, flips):
         self.flips = flips
 
-    def _begin(self, code, group, numbers):
-        super()._begin(code, group, numbers)
+    def _begin(self, code, numbers):
+        super()._begin(code, numbers)
         m = self.machine
         for wave in numbers.tolist():
             for flip in self.flips.get(m.global_waves[wave], ()):

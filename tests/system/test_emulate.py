@@ -636,6 +636,7 @@ def test_times_of_compilers_that_are_refused(said_of, monkeypatch, text):
 @needs_objdump
 def test_a_long_run_says_how_far_it_is(command, monkeypatch):
     monkeypatch.setattr(waves, "_SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr(waves, "_STEPS_AT_ONCE", 40)
     code, _, said = command(*of_sample())
     assert code == 0
     *emulated, recorded = said.splitlines()

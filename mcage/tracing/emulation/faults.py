@@ -26,6 +26,7 @@ from typing_extensions import override
 from mcage.errors import UserError
 from mcage.tracing.emulation.arithmetic import Array
 from mcage.tracing.emulation.emulate import Emulation
+from mcage.tracing.emulation.interpreter import LOGS
 from mcage.tracing.emulation.machine import Machine
 from mcage.tracing.emulation.memory import ALIGNMENT
 from mcage.tracing.emulation.waves import Budget, Instructions, NotThereError, Reached, Run
@@ -38,6 +39,7 @@ LIMIT_MORE = 100
 """Further instructions of a wave, so that a short one does not end at once."""
 
 _SPARE_BYTES = 64
+_PAGE_BITS = ALIGNMENT.bit_length() - 1
 _WAVES_TOGETHER = 1024
 _BYTES_TOGETHER = 1 << 28
 _NEVER = 1 << 62
@@ -154,6 +156,12 @@ class FaultyMachine(Machine):
     has_ended = False
 
     @override
+    def access(self) -> tuple[Any, ...]:
+        if self.memory is None:
+            return super().access()
+        return self.copies.access(self.run_of_wave)
+
+    @override
     def offsets(self, addresses: Array, size: int, which: Any = slice(None)) -> Array:
         return self.copies.offsets(self, addresses, size, self._active_waves()[which])
 
@@ -244,6 +252,14 @@ class Copies:
         self.foreign = np.zeros(self.runs, np.bool_)
         words = self.size // 4
         self.used = _zeros(self.runs * words).view(np.bool_).reshape(-1, words) if counts else None
+
+    def access(self, run_of_wave: Array) -> tuple[Any, ...]:
+        """Arrays by which the interpreter finds its way, as `Machine.access` gives them."""
+        used = np.zeros((1, 0), np.bool_) if self.used is None else self.used
+        writer = np.zeros(0, np.int32) if self.writer is None else self.writer
+        owners = used, writer, np.array(self.group_of_run, np.int64), self.foreign
+        pages = self.valid, self._here, np.array(run_of_wave, np.int64)
+        return self.bytes, pages, owners, (self.base, self.size, self.stride, _PAGE_BITS)
 
     def offsets(self, machine: FaultyMachine, addresses: Array, size: int, waves: Array) -> Array:
         """Offsets of addresses of some waves; runs end that use a page without a buffer."""
@@ -339,10 +355,6 @@ class FaultyRun(Run):
         flips: Mapping[int, Sequence[Flip]],
         registers: FaultyRegisters | None = None,
     ) -> None:
-        nothing = np.zeros(machine.waves, np.bool_)
-        super().__init__(
-            machine, program, group_of_wave, nothing, Contents(machine.lanes), Budget(0)
-        )
         self._limit = limit
         self._flips = {  # the next one is the last
             wave: sorted(of_wave, key=lambda flip: -flip.step) for wave, of_wave in flips.items()
@@ -352,6 +364,11 @@ class FaultyRun(Run):
             self._plan(wave)
         self._steps_left = 0
         self._registers = registers
+        self.interprets = registers is None
+        nothing = np.zeros(machine.waves, np.bool_)
+        super().__init__(
+            machine, program, group_of_wave, nothing, Contents(machine.lanes), Budget(0)
+        )
 
     def _plan(self, wave: int) -> None:
         """Find the step before which something happens to a wave: a flip, or its end."""
@@ -365,7 +382,21 @@ class FaultyRun(Run):
         super().finish()
 
     @override
+    def _stops(self) -> Array:
+        return self._next if self.interprets else super()._stops()
+
+    @override
+    def _most_steps(self) -> int:
+        return _NEVER
+
+    @override
+    def _used(self, count: int) -> None:
+        pass
+
+    @override
     def _prepare(self) -> None:
+        super()._prepare()
+        self.log.control[LOGS] = 0
         registers = self._registers
         if registers is not None:
             self.machine.wrote = lambda number, lanes: registers.wrote(self.machine, number, lanes)
@@ -382,24 +413,24 @@ class FaultyRun(Run):
         m.has_ended = False
 
     @override
-    def _turn(self, ready: Array, turn: int) -> None:
+    def _turn(self, place: int) -> None:
         self._steps_left = 0
         with suppress(_RegroupError):
-            super()._turn(ready, turn)
+            super()._turn(place)
         if self.machine.has_ended:
             self._give_up()
 
     @override
-    def _straight(self, place: int, numbers: Array, meeting: int, alone: bool) -> None:
+    def _straight(self, place: int, numbers: Array, meeting: int) -> None:
         try:
-            super()._straight(place, numbers, meeting, alone)
+            super()._straight(place, numbers, meeting)
         except NotThereError:
             self.machine.end(numbers, End.ADDRESS)
         except UserError:
             self.machine.end(numbers, End.NOT_EMULATED)
 
     @override
-    def _begin(self, code: Reached, group: Any, numbers: Array) -> None:
+    def _begin(self, code: Reached, numbers: Array) -> None:
         m = self.machine
         if self._steps_left <= 0:
             self._happen(numbers)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from mcage.tracing.emulation.arithmetic import WORD, Array
+from mcage.tracing.emulation.interpreter import ROOM
 
 # The text of an instruction.
 
@@ -233,7 +234,10 @@ class Machine:
     Attributes
     ----------
     vector : uint32[registers, waves, lanes]
+        A view of `words`, in which the registers of a wave lie together; behind them there is room
+        for the interpreter.
     scalar : uint32[128, waves]
+        A view of `scalar_words`, likewise.
     active : bool[waves, lanes]
         EXEC.
     scc : bool[waves]
@@ -249,8 +253,11 @@ class Machine:
         self.waves, self.lanes = waves, lanes
         self.registers, self.generation = registers, generation
         self.accumulators_from = accumulators_from
-        self.vector = np.zeros((registers, waves, lanes), np.uint32)
-        self.scalar = np.zeros((SCALAR_REGISTERS, waves), np.uint32)
+        size = waves * registers * lanes
+        self.words = np.zeros(size + ROOM, np.uint32)
+        self.vector = self.words[:size].reshape(waves, registers, lanes).swapaxes(0, 1)
+        self.scalar_words = np.zeros(waves * SCALAR_REGISTERS, np.uint32)
+        self.scalar = self.scalar_words.reshape(waves, SCALAR_REGISTERS).T
         self.active = np.ones((waves, lanes), np.bool_)
         self.scc = np.zeros(waves, np.bool_)
         self.pc = np.zeros(waves, np.int64)
@@ -312,6 +319,17 @@ class Machine:
             Always.
         """
         raise OutsideError(f"{what}, at {int(where[np.argmax(wrong)])}")
+
+    def access(self) -> tuple[Any, ...]:
+        """Arrays by which the interpreter finds its way in memory, as `advance` takes them."""
+        memory, waves = self.memory, np.zeros(self.waves, np.int64)
+        content, valid = np.zeros(4, np.uint8), np.zeros(1, np.bool_)
+        if memory is not None:
+            content, valid = memory.bytes, memory.valid
+        nobody = np.zeros((1, 0), np.bool_), np.zeros(0, np.int32), waves[:1], np.zeros(1, np.bool_)
+        base = memory.base if memory is not None else 0
+        lay = base, len(content), 0, 2
+        return content, (valid, valid[None], waves), nobody, lay
 
     def run_group(self, group: Any) -> None:
         """Let these waves execute: all (a slice), or those with these numbers."""

@@ -445,7 +445,7 @@ def _lane_permutation(inst: Instruction, machine: Machine) -> Execute:
 def _swizzle(inst: Instruction, machine: Machine) -> Execute:
     first = register_number(inst.operands[0], machine)
     value = raw_source(inst.operands[1], machine)
-    index = _swizzled(inst.modifiers.get("offset", "0"), machine.lanes)
+    index = lanes_swizzled(inst.modifiers.get("offset", "0"), machine.lanes)
 
     def execute(m: Machine) -> None:
         moved = np.broadcast_to(value(m), m.lanes_on.shape)[:, index]
@@ -454,7 +454,7 @@ def _swizzle(inst: Instruction, machine: Machine) -> Execute:
     return execute
 
 
-def _swizzled(text: str, lanes: int) -> Array:
+def lanes_swizzled(text: str, lanes: int) -> Array:
     """Lane that each lane reads (ISA guides, DS_SWIZZLE_B32), in groups of 32 or four lanes."""
     lane = np.arange(lanes)
     named = re.match(r"swizzle\((\w+),(.*)\)$", text)

@@ -206,6 +206,11 @@ for _name in ("eq", "lg", "gt", "ge", "lt", "le"):
     _define(f"cmpk_{_name}_u32", "scc u32 ku", COMPARISONS[_name])
 
 
+def types_of(name: str) -> tuple[str, tuple[str, ...]] | None:
+    """Types of the result and of the operands of a scalar instruction; None if it is not known."""
+    return _OPERATIONS[name][:2] if name in _OPERATIONS else None
+
+
 # Closures.
 
 

@@ -99,16 +99,21 @@ def lanes_read(modifiers: dict[str, str], lanes: int) -> tuple[Array, Array]:
     raise UnsupportedError("a pattern of DPP that is not known")
 
 
-def _over_lanes(source: Source, inst: Instruction, machine: Machine) -> tuple[Source, Source]:
-    """The first source under DPP, and the lanes that are written."""
-    index, valid = lanes_read(inst.modifiers, machine.lanes)
-    lane = np.arange(machine.lanes)
+def lanes_written(inst: Instruction, lanes: int) -> tuple[Array, bool, bool]:
+    """Lanes that DPP writes; whether also those without a source, and of sources that are off."""
+    lane = np.arange(lanes)
     rows, banks = inst.modifier("row_mask", 15), inst.modifier("bank_mask", 15)
     enabled = (rows >> lane // 16 & 1).astype(np.bool_) & (banks >> lane % 16 // 4 & 1).astype(
         np.bool_
     )
     zero = bool(inst.modifier("bound_ctrl")) or "dpp8" in inst.modifiers
-    also_off = bool(inst.modifier("fi"))
+    return enabled, zero, bool(inst.modifier("fi"))
+
+
+def _over_lanes(source: Source, inst: Instruction, machine: Machine) -> tuple[Source, Source]:
+    """The first source under DPP, and the lanes that are written."""
+    index, valid = lanes_read(inst.modifiers, machine.lanes)
+    enabled, zero, also_off = lanes_written(inst, machine.lanes)
 
     def readable(m: Machine) -> Array:
         return valid if also_off else m.lanes_on[:, index] & valid
@@ -183,10 +188,10 @@ def destination(
     if operand.kind not in "va":
         raise UnsupportedError(f"destination {operand.text}")
     first = register_number(operand, machine)
-    clamp, factor = "clamp" in inst.modifiers, _factor(inst)
+    clamp, factor = "clamp" in inst.modifiers, factor_of(inst)
     half = operand.half or (inst.bits("op_sel", sources) if kind.endswith("16") else 0)
     selection = inst.modifiers.get("dst_sel", "DWORD") if inst.encoding == "sdwa" else "DWORD"
-    keeps = machine.generation >= 10 or bool(_PRESERVE_UPPER.match(inst.name)) or half
+    keeps = keeps_half(inst, machine, half)
     unused = inst.modifiers.get("dst_unused", "UNUSED_PAD")
 
     def write(m: Machine, value: Array, lanes: Array | None) -> None:
@@ -197,7 +202,7 @@ def destination(
                 value = to_unit(value)
         words = words_from(value, kind)
         if kind.endswith("16") and inst.encoding != "sdwa":
-            words[0] = _into_half(m, first, words[0], half, bool(keeps))
+            words[0] = _into_half(m, first, words[0], half, keeps)
         elif selection != "DWORD":
             words[0] = _into_part(m, first, words[0], selection, unused)
         m.put_words(first, words, lanes)
@@ -205,7 +210,13 @@ def destination(
     return write
 
 
-def _factor(inst: Instruction) -> float:
+def keeps_half(inst: Instruction, machine: Machine, half: int) -> bool:
+    """Whether a result of 16 bits in a half of a register leaves the other half."""
+    return machine.generation >= 10 or bool(_PRESERVE_UPPER.match(inst.name)) or bool(half)
+
+
+def factor_of(inst: Instruction) -> float:
+    """Factor on a result: ``mul:2``, ``div:2``."""
     for name, sign in (("mul", 1), ("div", -1)):
         if name in inst.modifiers:
             return float(int(inst.modifiers[name])) ** sign
@@ -251,7 +262,7 @@ def _elementwise(inst: Instruction, machine: Machine, operation: Operation) -> E
         if operation.saturated is None:
             raise UnsupportedError("clamp")
         compute = operation.saturated
-    if _makes_nans(inst.name, operation):
+    if makes_nans(inst.name, operation):
         compute = _with_nans(compute)
     write = destination(inst, machine, operation.result, len(sources))
 
@@ -261,7 +272,7 @@ def _elementwise(inst: Instruction, machine: Machine, operation: Operation) -> E
     return execute
 
 
-def _makes_nans(name: str, operation: Operation) -> bool:
+def makes_nans(name: str, operation: Operation) -> bool:
     """Whether NaNs of a result have bits of their own; selections and quotients choose theirs."""
     alike = all(kind == operation.result for kind in operation.sources)
     return operation.result.startswith("f") and alike and not _CHOOSE_NANS.search(name)
@@ -312,6 +323,9 @@ _WITH_MASK: dict[str, tuple[str, str, Callable[..., tuple[Array, Array]]]] = {
 }
 """Types of the result and of the sources, and what gives both results."""
 
+TYPES_WITH_MASK = {name: (kind, types) for name, (kind, types, _) in _WITH_MASK.items()}
+"""Types of the result and of the sources of instructions with a mask as a second result."""
+
 _OF_RDNA = {
     **{"v_add_co_ci_u32": "v_addc_co_u32", "v_sub_co_ci_u32": "v_subb_co_u32"},
     "v_subrev_co_ci_u32": "v_subbrev_co_u32",
@@ -320,8 +334,13 @@ _OF_RDNA = {
 """Names of the same instructions from generation 10 on."""
 
 
+def plain_name(name: str) -> str:
+    """Name of an instruction with a mask as a second result before generation 10."""
+    return _OF_RDNA.get(name, name)
+
+
 def _with_mask(inst: Instruction, machine: Machine) -> Execute:
-    kind, types, compute = _WITH_MASK[_OF_RDNA.get(inst.name, inst.name)]
+    kind, types, compute = _WITH_MASK[plain_name(inst.name)]
     if "clamp" in inst.modifiers and not kind.startswith("f"):
         raise UnsupportedError("clamp")
     kinds = types.split()
@@ -422,7 +441,7 @@ def _packed(inst: Instruction, machine: Machine) -> Execute:
         raise UnsupportedError("packed")
     operation, compute = OPERATIONS[name], OPERATIONS[name].compute
     kind, clamp = operation.result, "clamp" in inst.modifiers
-    if _makes_nans(name, operation):
+    if makes_nans(name, operation):
         compute = _with_nans(compute)
     if clamp and not kind.startswith("f"):
         if operation.saturated is None:

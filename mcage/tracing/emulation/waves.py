@@ -7,16 +7,15 @@ that took different ways meet again. This decides nothing but speed, unless wave
 import re
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mcage.errors import UserError
-from mcage.files.inputs import MIB
 from mcage.plain_text import shown
-from mcage.traces.storage import MOST_BYTES
-from mcage.tracing.emulation import indexing
+from mcage.tracing.emulation import indexing, interpreter
 from mcage.tracing.emulation.arithmetic import APPROXIMATE, Array
 from mcage.tracing.emulation.code_object import NEEDS_NEWER, CodeObject
 from mcage.tracing.emulation.machine import (
@@ -31,7 +30,9 @@ from mcage.tracing.emulation.machine import (
     scalar_source,
 )
 from mcage.tracing.emulation.memory import build_memory, to_lds
+from mcage.tracing.emulation.predecoded import Rows, branch_number, is_coherent
 from mcage.tracing.emulation.scalar import NOTHING, branch_condition, build_scalar
+from mcage.tracing.emulation.trail import Log
 from mcage.tracing.emulation.vector import build_dual, build_vector
 from mcage.tracing.importing.contents import Contents
 
@@ -42,8 +43,10 @@ registers of that instruction are known, and is not executed."""
 VECTOR, SLOW, MATRIX, SCALAR, LOAD, STORE, LDS, SCALAR_LOAD, WAIT, MEET, LAST = range(11)
 """Unit that an instruction occupies: the vector ALU, its slow part, matrix cores, and so on."""
 
-_TURNS_BEFORE_OTHERS = 512
-_STEPS_BETWEEN_COMPACTIONS = 1 << 15
+_STEPS_AT_ONCE = 1 << 22
+"""Instructions between looks at the clock."""
+
+_WITHOUT_LANES = (SCALAR, WAIT, SCALAR_LOAD, MEET, LAST)
 _READS_DESTINATION = ("fmac", "v_mac_", "smfmac", "dot2c", "dot4c", "dot8c")
 
 
@@ -58,7 +61,7 @@ class Reached:
     place, after : int
         Where it is, and the next one: addresses, with what `indexing` adds.
     execute : callable
-        What it does; None if nothing.
+        What it does; None if nothing, or if nobody has asked (`Instructions.closure`).
     way : int
         `PLAIN`, `BRANCH`, ...
     condition : callable or None
@@ -71,6 +74,12 @@ class Reached:
         Vector registers that it reads.
     approximate : bool
         Whether its results differ from hardware in the last bit.
+    asks : bool
+        Whether it is an access that other waves may answer, or a sleep.
+    has_row : bool
+        Whether the interpreter executes it.
+    parts : tuple of Instruction
+        Of what its closure is made, if it computes something.
     """
 
     number: int
@@ -84,6 +93,9 @@ class Reached:
     kind: int = SCALAR
     reads: tuple[int, ...] = ()
     approximate: bool = False
+    asks: bool = False
+    has_row: bool = False
+    parts: tuple[Instruction, ...] = ()
 
 
 class NotThereError(UserError):
@@ -107,6 +119,8 @@ class Instructions:
         self.code, self.base, self.machine = code, base, machine
         self.codes: list[Reached] = []
         self._at: dict[int, Reached] = {}
+        listed = sorted((place, size) for place, (_, size) in code.listing.items() if place >= 0)
+        self.rows = Rows(listed, base, machine)
 
     def at(self, place: int) -> Reached:
         """Return the instruction at a place.
@@ -117,7 +131,11 @@ class Instructions:
             There is none, or it is not emulated: name and address are in the message.
         """
         if (known := self._at.get(place)) is None:
-            known = self._at[place] = self._decoded(place)
+            code = known = self._at[place] = self._decoded(place)
+            with suppress(UserError):  # what lies straight behind it will be reached, too
+                while code.has_row and code.way == PLAIN and code.after not in self._at:
+                    after = code.after
+                    code = self._at[after] = self._decoded(after)
         return known
 
     def _decoded(self, place: int) -> Reached:
@@ -152,23 +170,48 @@ class Instructions:
             code.way = INDEXED
             return code
         inst = code.inst = indexing.indexed(parts[0], place)
+        code.asks = inst.name == "s_sleep" or is_coherent(inst)
+        known = {"asks": int(code.asks)}
         if len(parts) > 1:
-            code.execute = build_dual(parts, self.machine)
-            code.kind = VECTOR
-        elif not self._steers(code):
-            if inst is not parts[0]:
-                code.inst, code.execute = indexing.within(inst, self.machine, build_vector)
-                parts = [code.inst]
-            else:
-                build = build_vector if inst.name.startswith("v_") else build_scalar
-                code.execute = build(inst, self.machine) or build_memory(inst, self.machine)
-            code.execute = code.execute or indexing.build_mode(inst)
-            if code.execute is None:
-                raise UnsupportedError("")
-            code.kind = _kind(inst)
+            code.kind, code.parts = VECTOR, tuple(parts)
+        elif self._steers(code):
+            known |= self._control(code)
+        elif inst is not parts[0]:
+            code.inst, code.execute = indexing.within(inst, self.machine, build_vector)
+            code.kind, parts = _kind(inst), [code.inst]
+        else:
+            code.kind, code.parts = _kind(inst), (inst,)
+        if code.execute is None and not place & ~indexing.ADDRESS:
+            known["idles"] = code.kind not in _WITHOUT_LANES
+            code.has_row = self.rows.enter(place - self.base, code.number, parts, known)
+        if not code.has_row:
+            self.closure(code)
         code.reads = _reads(parts, self.machine)
         code.approximate = inst.name in APPROXIMATE or code.kind == MATRIX
         return code
+
+    def closure(self, code: Reached) -> Execute | None:
+        """What an instruction does, which is made when it is first asked for; None if nothing."""
+        if code.execute is None and code.parts:
+            inst = code.inst
+            if len(code.parts) > 1:
+                code.execute = build_dual(list(code.parts), self.machine)
+                return code.execute
+            build = build_vector if inst.name.startswith("v_") else build_scalar
+            code.execute = build(inst, self.machine) or build_memory(inst, self.machine)
+            code.execute = code.execute or indexing.build_mode(inst)
+            if code.execute is None:
+                raise UnsupportedError("")
+        return code.execute
+
+    @staticmethod
+    def _control(code: Reached) -> dict[str, int]:
+        """Columns of the row of an instruction that steers."""
+        kinds = {PLAIN: interpreter.NOTHING, BARRIER: interpreter.WAITS, END: interpreter.ENDS}
+        if code.way == BRANCH:
+            of_branch = {"op": branch_number(code.inst.name), "target": code.target}
+            return {"kind": interpreter.JUMP, **of_branch}
+        return {"kind": kinds.get(code.way, interpreter.CLOSED)}
 
     def _steers(self, code: Reached) -> bool:
         inst = code.inst
@@ -275,7 +318,7 @@ class Wave:
         Twice the number of each instruction that it executed, and one more if no lane was on.
     lanes : int
         Mask of the lanes that have a work-item.
-    step, register, content : int64, int32, int32[writes]
+    step, register, content : int32[writes]
         Of each write: the step, the register, and which contents it left.
     mask : uint64[writes]
         Which lanes it wrote.
@@ -304,14 +347,6 @@ class Wave:
     def forget_writes(self) -> None:
         """Forget what it wrote, and when that was there."""
         self.ready = self.step = self.register = self.content = self.mask = None
-
-
-def _by_wave(parts: list[tuple[Array, ...]], waves: int) -> list[list[Array]]:
-    """Columns of tables that follow one another, wave by wave; the first column says which."""
-    wave, *columns = (np.concatenate(column) for column in zip(*parts, strict=True))
-    ends = np.cumsum(np.bincount(wave, minlength=waves))
-    rows_of_wave = np.split(np.argsort(wave, kind="stable"), ends[:-1])
-    return [[column[rows] for column in columns] for rows in rows_of_wave]
 
 
 _UNREAD = re.compile(rf"^\.long |Invalid register|{NEEDS_NEWER}$")
@@ -392,18 +427,34 @@ class Run:
         budget: Budget,
     ) -> None:
         self.machine, self.program = machine, program
-        self.group_of_wave, self.recorded = group_of_wave, recorded
-        self.contents, self.budget = contents, budget
-        self.done = np.zeros(machine.waves, np.bool_)
-        self.waiting = np.zeros(machine.waves, np.bool_)
-        self.steps = np.zeros(machine.waves, np.int64)
-        self.last_turn = np.zeros(machine.waves, np.int64)
-        self.trail: list[tuple[int, Any]] = []
-        self.writes: list[tuple[Array, Array, int, Array, Array]] = []
-        self._trails: list[tuple[Array, ...]] = []
-        self._written: list[tuple[Array, ...]] = []
+        self.recorded, self.budget = recorded, budget
+        self.group_of_wave = np.array(group_of_wave, np.int64)
+        waves = machine.waves
+        self.log = Log(waves, contents)
+        self.steps = np.zeros(waves, np.int64)
+        (self.done, self.waiting, self.stuck, self._rests, self._asks, self._chosen) = (
+            np.zeros(waves, np.bool_) for _ in range(6)
+        )
+        members = np.bincount(self.group_of_wave)
+        self._state = (
+            *(machine.pc, self.done, self.waiting, self.stuck, self._rests, self._asks),
+            *(np.zeros(waves, np.int64), self.steps, self._stops(), self.group_of_wave),
+            *(members, np.zeros(len(members), np.int64), self._chosen),
+        )
         self._kept: Array = np.zeros(0, np.int64)
         self._kept_places: Array = self._kept
+
+    def _stops(self) -> Array:
+        """Step before which the interpreter stops, int64[waves]."""
+        return np.full(self.machine.waves, interpreter.NEVER if self.interprets else 0)
+
+    interprets = True
+    """Whether the interpreter executes what it can; else closures execute everything."""
+
+    @property
+    def interpreted(self) -> int:
+        """Instructions that the interpreter has executed."""
+        return int(self.log.control[interpreter.EXECUTED])
 
     def finish(self) -> None:
         """Run until every wave has ended.
@@ -414,49 +465,79 @@ class Run:
             An instruction is not supported, an access lies outside of every buffer, waves wait for
             each other for ever, or more instructions are executed than the budget has.
         """
-        m = self.machine
         self._prepare()
-        turn = 0
         with np.errstate(all="ignore"):
             while not self.done.all():
-                turn += 1
-                ready = ~(self.done | self.waiting)
-                if not ready.any():
+                place = self._advance()
+                if place >= 0:
+                    self._turn(place)
+                elif not self.done.all():
                     self._wait_for_ever()
-                    continue
-                self._turn(ready, turn)
-        m.wrote = None
+        self.machine.wrote = None
 
     def _prepare(self) -> None:
-        """Have the machine say what it writes, if anybody asks."""
-        self.machine.wrote = self._wrote if self.recorded.any() else None
+        """Have the machine say what it writes, if anybody asks; put together what goes on."""
+        m, control = self.machine, self.log.control
+        m.wrote = self._wrote if self.recorded.any() else None
+        control[interpreter.LOGS] = 1
+        control[interpreter.BASE] = self.program.base
+        (content, *rest, lay), spare = m.access(), m.lds_spare
+        flat = (content, m.lds.reshape(-1), m.scratch.reshape(-1))
+        of_lds = m.lds.shape[1], m.lds.shape[1] - spare, np.array(m.lds_of_wave, np.int64)
+        self._memory = flat, *rest, (*lay, *of_lds, m.scratch.shape[2])
+        self._of_lanes = (
+            *(m.words, m.scalar_words, m.scc, m.active.reshape(-1), self.recorded),
+            *(np.zeros(4 * interpreter.LANES, np.uint32), np.zeros(interpreter.LANES, np.bool_)),
+            *(np.zeros(interpreter.LANES, np.bool_), np.zeros((2, interpreter.LANES), np.int64)),
+            np.uint64(m.lanes),
+        )
+
+    def _advance(self) -> int:
+        """Let waves go on; return the place of those that need a closure, -1 if none can go on."""
+        log, rows = self.log, self.program.rows
+        control = log.control
+        while True:
+            most = self._most_steps()
+            control[interpreter.LEFT] = most
+            code = rows.rows, rows.row_of, rows.patterns
+            interpreter.advance(
+                code, self._state, self._of_lanes, self._memory, log.arrays, control
+            )
+            place = int(control[interpreter.ADDRESS])
+            if most > control[interpreter.LEFT]:
+                self._used(most - int(control[interpreter.LEFT]))
+            if place != interpreter.HELD:
+                return place
+            if not most:
+                self._used(1)
+            log.keep()
+
+    def _most_steps(self) -> int:
+        """Instructions that the interpreter may execute without coming back."""
+        return min(self.budget.left, _STEPS_AT_ONCE)
+
+    def _used(self, count: int) -> None:
+        """Note that so many have been executed."""
+        self.budget.use(count)
 
     def _wait_for_ever(self) -> None:
         """Deal with waves that all wait at barriers."""
         raise UserError("waves wait at a barrier that others of their group never reach")
 
-    def _turn(self, ready: Array, turn: int) -> None:
-        """Let the waves at one address execute until they part or meet others."""
+    def _turn(self, place: int) -> None:
+        """Let closures execute the waves at one place until the interpreter can go on."""
         m = self.machine
-        addresses = np.where(ready, m.pc & indexing.ADDRESS, np.iinfo(np.int64).max)
-        place = int(m.pc[addresses.argmin()])
-        if not turn % _TURNS_BEFORE_OTHERS:
-            longest = np.where(ready, self.last_turn, np.iinfo(np.int64).max).argmin()
-            place = int(m.pc[longest])
-        together = ready & (m.pc == place)
-        others = addresses[~together]
+        addresses = m.pc & indexing.ADDRESS
+        others = addresses[~(self.done | self.waiting | self._rests | self._chosen)]
         meeting = int(
             others[others >= place & indexing.ADDRESS].min(initial=np.iinfo(np.int64).max)
         )
-        alone = not (ready & ~together).any()
-        whole = bool(together.all())
-        numbers = np.flatnonzero(together)
-        self.last_turn[numbers] = turn
-        m.run_group(slice(None) if whole else numbers)
+        numbers = np.flatnonzero(self._chosen)
+        m.run_group(slice(None) if len(numbers) == m.waves else numbers)
         self._kept_places = np.flatnonzero(self.recorded[numbers])
         self._kept = numbers[self._kept_places]
         try:
-            self._straight(place, numbers, meeting, alone)
+            self._straight(place, numbers, meeting)
         except (OutsideError, UnsupportedError) as error:
             inst = self._code.inst
             what = " is not supported" if isinstance(error, UnsupportedError) else ""
@@ -464,11 +545,17 @@ class Run:
                 f"instruction {inst.text} at {inst.address - self.program.base:#x}{what}: {error}"
             ) from error
 
-    def _straight(self, place: int, numbers: Array, meeting: int, alone: bool) -> None:
+    def _straight(self, place: int, numbers: Array, meeting: int) -> None:
         m, program = self.machine, self.program
-        group = None if len(numbers) == m.waves else numbers
+        must = not self.interprets or bool(
+            (self.stuck | (self._state[8] <= self.steps))[numbers].any()
+        )
+        self.stuck[numbers] = False
         while True:
             code = self._code = program.at(place)
+            if code.has_row and not must:
+                break
+            must = not self.interprets
             if code.way == INDEXED:
                 assert code.condition
                 places = code.condition(m)
@@ -477,112 +564,63 @@ class Run:
                     return
                 place = int(places[0])
                 code = self._code = program.at(place)
-            self._begin(code, group, numbers)
+            self._begin(code, numbers)
             self.steps[numbers] += 1
+            if code.asks:
+                self._asks[numbers] = True
             place = code.after
             if code.way == PLAIN:
-                if code.execute is not None:
-                    code.execute(m)
+                execute = program.closure(code)
+                if execute is not None:
+                    execute(m)
             elif code.way == BRANCH:
                 assert code.condition
                 taken = code.condition(m)
-                if taken.all():
-                    backwards = code.target < place
-                    place = code.target
-                    if backwards and not alone:
-                        break
-                elif taken.any():
-                    m.pc[numbers] = np.where(taken, code.target, place)
-                    return
+                m.pc[numbers] = np.where(taken, code.target, place)
+                if code.target < place:
+                    interpreter.jump_back(numbers[taken], self._state)
+                return
             elif code.way == JUMP:
                 assert code.execute
                 m.pc[numbers] = indexing.places_of(code.execute(m), place)
                 return
             else:
                 m.pc[numbers] = place
-                self._pause(code, numbers)
+                interpreter.pause(numbers, code.way == END, self._state)
                 return
             if place & indexing.ADDRESS >= meeting:
                 break
         m.pc[numbers] = place
 
-    def _begin(self, code: Reached, group: Any, numbers: Array) -> None:
-        """Note that waves are about to execute an instruction."""
+    def _begin(self, code: Reached, numbers: Array) -> None:
+        """Note that waves are about to execute an instruction by its closure."""
         self.budget.use(len(numbers))
-        self._log(code, group, numbers)
-        if len(self.trail) >= _STEPS_BETWEEN_COMPACTIONS:
-            self._compact()
-
-    def _log(self, code: Reached, group: Any, numbers: Array) -> None:
-        m, trail = self.machine, self.trail
-        if m.all_on or code.kind in (SCALAR, WAIT, SCALAR_LOAD, MEET, LAST):
-            trail.append((2 * code.number, group))
-            return
-        idle = ~m.lanes_on.any(axis=1)
-        if not idle.any():
-            trail.append((2 * code.number, group))
-            return
-        for off in (False, True):
-            part = numbers[idle == off]
-            if len(part):
-                trail.append((2 * code.number + off, part))
+        codes = np.full(len(numbers), 2 * code.number)
+        if not self.machine.all_on and code.kind not in _WITHOUT_LANES:
+            codes += ~self.machine.lanes_on.any(axis=1)
+        self.log.step(numbers, codes)
 
     def _wrote(self, register: int, lanes: Array) -> None:
-        kept = self._kept
-        if not len(kept):
+        m = self.machine
+        masks = np.zeros((len(self._kept), 8), np.uint8)
+        masks[:, : m.lanes // 8] = np.packbits(lanes[self._kept_places], axis=1, bitorder="little")
+        mask = masks.view("<u8")[:, 0]
+        waves = self._kept[mask != 0]
+        if not len(waves):
             return
-        masks = np.packbits(lanes[self._kept_places], axis=1, bitorder="little")
-        written = self.contents.numbers(self.machine.vector[register, kept])
-        self.writes.append((kept, self.steps[kept] - 1, register, written, masks))
-
-    def _pause(self, code: Reached, numbers: Array) -> None:
-        if code.way == END:
-            self.done[numbers] = True
-        else:
-            self.waiting[numbers] = True
-        groups = np.unique(self.group_of_wave[numbers])
-        for group in groups:
-            waves = self.group_of_wave == group
-            if (self.waiting | self.done)[waves].all():
-                self.waiting[waves] = False
+        writes = np.zeros((len(waves), 3), np.int32)
+        writes[:, 0], writes[:, 1], writes[:, 2] = waves, self.steps[waves] - 1, register
+        self.log.wrote(writes, mask[mask != 0], m.vector[register, waves])
 
     def waves(self, first_group: int, wave_in_group: Array, lanes: Array) -> list[Wave]:
         """Records of all waves, in their order."""
-        self._compact()
-        trails = _by_wave(self._trails, self.machine.waves)
         ran = [
             Wave(first_group + int(group), int(number), codes, int(mask))
-            for group, number, (codes,), mask in zip(
-                self.group_of_wave, wave_in_group, trails, lanes, strict=True
+            for group, number, codes, mask in zip(
+                self.group_of_wave, wave_in_group, self.log.codes(), lanes, strict=True
             )
         ]
-        if self._written:
-            for wave, columns in zip(ran, _by_wave(self._written, len(ran)), strict=True):
-                wave.step, wave.register, wave.content, wave.mask = columns
+        for wave, (writes, masks) in zip(ran, self.log.written(), strict=False):
+            wave.step, wave.register, wave.content = writes.T
+            wave.mask = masks
         return ran
-
-    def _compact(self) -> None:
-        """Put what waves have done into arrays, which take a tenth of the memory."""
-        if self.trail:
-            all_waves = np.arange(self.machine.waves)
-            of = [all_waves if group is None else group for _, group in self.trail]
-            numbers = np.array([code for code, _ in self.trail], np.int32)
-            wave = np.concatenate(of).astype(np.int32)
-            self._trails.append((wave, np.repeat(numbers, [len(group) for group in of])))
-            self.trail.clear()
-        if not self.writes:
-            return
-        kept, steps, registers, contents, packed = zip(*self.writes, strict=True)
-        wave, step = np.concatenate(kept).astype(np.int32), np.concatenate(steps)
-        register = np.repeat(np.array(registers, np.int32), [len(waves) for waves in kept])
-        content = np.concatenate(contents)
-        lanes = np.concatenate(packed)
-        mask = np.zeros((len(wave), 8), np.uint8)
-        mask[:, : lanes.shape[1]] = lanes
-        self._written.append((wave, step, register, content, mask.view("<u8")[:, 0]))
-        self.writes.clear()
-        if self.contents.nbytes > MOST_BYTES:
-            raise UserError(
-                f"the recorded waves write more than {MOST_BYTES // MIB} MiB of different "
-                "contents; ask for a smaller grid, or for more compute units: --compute-units"
-            )

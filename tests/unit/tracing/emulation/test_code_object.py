@@ -11,7 +11,7 @@ from gpu_samples import PROCESSORS, SAMPLES, sample
 from tables import each
 
 from mcage.errors import UserError
-from mcage.tracing.emulation import code_object, memory, waves
+from mcage.tracing.emulation import code_object, memory, trail
 from mcage.tracing.emulation.code_object import read_code_object
 from mcage.tracing.emulation.emulate import Emulation, Launch
 from mcage.tracing.emulation.program import Program
@@ -276,11 +276,12 @@ def test_local_buffers_lie_behind_what_is_in_lds():
 
 def test_records_of_long_runs_are_made_compact(monkeypatch):
     before = mixed().trace.digest()
-    monkeypatch.setattr(waves, "_STEPS_BETWEEN_COMPACTIONS", 7)
+    for name in ("_RUNS", "_WRITES"):
+        monkeypatch.setattr(trail, name, 1030)
     assert mixed().trace.digest() == before
 
 
 def test_contents_are_bounded(monkeypatch):
-    monkeypatch.setattr(waves, "MOST_BYTES", 1000)
+    monkeypatch.setattr(trail, "MOST_BYTES", 1000)
     with pytest.raises(UserError, match="different contents; ask for a smaller grid"):
         mixed()

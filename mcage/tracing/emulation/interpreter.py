@@ -1,0 +1,1447 @@
+"""Waves execute predecoded instructions, compiled: the frequent forms, and which waves go next.
+
+Rows of numbers stand for instructions (`predecoded`). What they compute equals the closures of
+`vector`, `scalar` and `memory` to the bit. The interpreter stops before what it has no row for, and
+before an access that it cannot vouch for: the closure executes that one, or says what is wrong.
+
+Of the waves that can go on, those at the lowest address go first, so that waves that took
+different ways meet again. A wave rests when it has jumped back after an access that others may
+answer (an atomic, a coherent load, a sleep), and after every `JUMPS` jumps back: the others go on.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic
+
+from mcage.compiled import compiled
+
+I32, U32, I64, U64 = np.int32, np.uint32, np.int64, np.uint64
+F32, F64 = np.float32, np.float64
+
+# Rows: one for each instruction, and one for the second part of each.
+
+(KIND, OP, NUMBER, IDLES, ASKS, TARGET, PARTS, OUT, WORDS, MASK_OUT, MASK_IN, NANS) = range(12)
+(CHANGED, PART, SIGN, BITS_OUT, SHIFT_OUT, KEPT, TO_HALF, FACTOR, CLAMPS) = range(12, 21)
+(PATTERN, ENABLED, BOUND, ALSO_OFF, OFFSET, SIZE, STEP, SPACE, LOADS) = range(21, 30)
+(AT, AFTER) = range(30, 32)
+SOURCE, OF_SOURCE = 32, 10
+FROM, WHICH, HIGH, SHIFT, BITS, EXTENDS, OF_HALF, KEEPS, FLIPS, WIDE = range(OF_SOURCE)
+COLUMNS = SOURCE + 3 * OF_SOURCE
+"""Columns of a row; those of each of three sources follow one another."""
+
+(UNKNOWN, CLOSED, NOTHING, SCALAR, SAVES, VECTOR, COMPARES, LANE, LOADED, ACCESS, CHANGE) = range(
+    11
+)
+(JUMP, WAITS, ENDS) = range(11, 14)
+"""Kinds of rows: not decoded, left to its closure, without effect, and so on."""
+
+AS_IT_IS, REGISTER, OF_SCALARS, CONSTANT = range(4)
+"""Where a source comes from: a vector register, the same with modifiers, and so on."""
+
+GLOBAL, BY_BASE, LOCAL, PRIVATE = range(4)
+"""Address spaces; `BY_BASE` is global memory, at an offset to a scalar base."""
+
+LANES = 64
+"""Lanes for which there is room at each step."""
+
+ROOM = 12 * LANES
+"""Words behind the registers of all waves: two for each of three operands of both parts."""
+
+JUMPS = 64
+NEVER = 1 << 62
+
+ADDRESS_BITS = (1 << 48) - 1
+"""Bits of a place that are its address; the interpreter knows no places with others."""
+
+
+# Operations that Numba has no name for.
+
+
+def _operation(result: Any, operand: Any, count: int, emit: Callable[..., Any]) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return emit(builder, context.get_value_type(result), *arguments)
+
+    def of_one(typing_context: Any, x: Any) -> Any:
+        return result(operand), generate
+
+    def of_two(typing_context: Any, x: Any, y: Any) -> Any:
+        return result(operand, operand), generate
+
+    def of_three(typing_context: Any, x: Any, y: Any, z: Any) -> Any:
+        return result(operand, operand, operand), generate
+
+    operation: Any = intrinsic((of_one, of_two, of_three)[count - 1])
+    return operation
+
+
+def _cast(builder: Any, to: Any, x: Any) -> Any:
+    return builder.bitcast(x, to)
+
+
+def _fused(builder: Any, of: Any, x: Any, y: Any, z: Any) -> Any:
+    return builder.fma(x, y, z)
+
+
+def _zeros(name: str) -> Callable[..., Any]:
+    def emit(builder: Any, of: Any, x: Any) -> Any:
+        return getattr(builder, name)(x, ir.Constant(ir.IntType(1), 0))
+
+    return emit
+
+
+def _llvm(name: str) -> Callable[..., Any]:
+    def emit(builder: Any, of: Any, x: Any) -> Any:
+        return builder.call(builder.module.declare_intrinsic(f"llvm.{name}", [of]), [x])
+
+    return emit
+
+
+_as_f32 = _operation(types.float32, types.uint32, 1, _cast)
+_as_u32 = _operation(types.uint32, types.float32, 1, _cast)
+_as_f64 = _operation(types.float64, types.uint64, 1, _cast)
+_as_u64 = _operation(types.uint64, types.float64, 1, _cast)
+_fma32 = _operation(types.float32, types.float32, 3, _fused)
+_fma64 = _operation(types.float64, types.float64, 3, _fused)
+_divided = _operation(types.float64, types.float64, 2, lambda builder, of, x, y: builder.fdiv(x, y))
+_floor, _ceil, _trunc, _rint, _root = (
+    _operation(types.float64, types.float64, 1, _llvm(name))
+    for name in ("floor", "ceil", "trunc", "rint", "sqrt")
+)
+_ones = _operation(types.uint64, types.uint64, 1, lambda builder, of, x: builder.ctpop(x))
+_before = _operation(types.uint64, types.uint64, 1, _zeros("ctlz"))
+_behind = _operation(types.uint64, types.uint64, 1, _zeros("cttz"))
+_reversed = _operation(types.uint64, types.uint64, 1, lambda builder, of, x: builder.bitreverse(x))
+
+
+# Floats in a lane.
+
+_SIGN, _INFINITY, _QUIET, _NAN = U32(1 << 31), U32(0x7F800000), U32(0x400000), U32(0x7FC00000)
+_INFINITY64, _QUIET64, _NAN64 = U64(0x7FF << 52), U64(1 << 51), U64(0x7FF8 << 48)
+_SIGN64 = U64(1 << 63)
+
+
+@compiled
+def _is_nan(x: Any) -> Any:
+    return x & ~_SIGN > _INFINITY
+
+
+@compiled
+def _is_nan64(x: Any) -> Any:
+    return x & ~_SIGN64 > _INFINITY64
+
+
+@compiled
+def _extreme(a: Any, b: Any, least: bool) -> Any:
+    """Smaller or larger of two float32, as `arithmetic.least` and `most` have it."""
+    x, y = _as_f32(a), _as_f32(b)
+    chosen = a if (x < y) == least else b
+    if x == y:
+        chosen = a
+        if x == F32(0):
+            chosen = a | b if least else a & b
+    if _is_nan(b):
+        chosen = a
+        if b & _QUIET == U32(0):
+            chosen = b | _QUIET
+    elif _is_nan(a):
+        chosen = b
+    if _is_nan(a) and a & _QUIET == U32(0):
+        chosen = a | _QUIET
+    return chosen
+
+
+@compiled
+def _middle(a: Any, b: Any, c: Any) -> Any:
+    low = _extreme(a, b, True)
+    if _is_nan(a) or _is_nan(b) or _is_nan(c):
+        return _extreme(low, c, True)
+    return _extreme(low, _extreme(_extreme(a, b, False), c, True), False)
+
+
+@compiled
+def _extreme64(a: Any, b: Any, least: bool) -> Any:
+    """The same of float64."""
+    x, y = _as_f64(a), _as_f64(b)
+    chosen = a if (x < y) == least else b
+    if x == y:
+        chosen = a
+        if x == 0.0:
+            chosen = a | b if least else a & b
+    if _is_nan64(b):
+        chosen = a
+        if b & _QUIET64 == U64(0):
+            chosen = b | _QUIET64
+    elif _is_nan64(a):
+        chosen = b
+    if _is_nan64(a) and a & _QUIET64 == U64(0):
+        chosen = a | _QUIET64
+    return chosen
+
+
+@compiled
+def _from_half(x: Any) -> Any:
+    """A float16 as float32."""
+    sign, exponent, digits = (x & U32(0x8000)) << U32(16), x >> U32(10) & U32(31), x & U32(0x3FF)
+    if exponent == U32(31):
+        return sign | _INFINITY | digits << U32(13)
+    if exponent == U32(0):
+        return sign | _as_u32(F32(I32(digits)) * F32(2.0**-24))
+    return sign | (exponent + U32(112)) << U32(23) | digits << U32(13)
+
+
+@compiled
+def _to_half(x: Any) -> Any:
+    """A float32 as float16, as `arithmetic.to_half` has it."""
+    sign, size = x >> U32(16) & U32(0x8000), x & ~_SIGN
+    if size > _INFINITY:
+        return sign | U32(0x7E00) | x >> U32(13) & U32(0x1FF)
+    if size >= U32(0x477FF000):
+        return sign | U32(0x7C00)
+    if size < U32(0x38800000):  # a subnormal number: a multiple of 2^-24
+        return sign | U32(I32(_rint(F64(_as_f32(size)) * F64(2.0**24))))
+    return sign | U32(size + U32(0xFFF) + (size >> U32(13) & U32(1)) - U32(0x38000000)) >> U32(13)
+
+
+@compiled
+def _bounded(x: Any, low: Any, high: Any) -> Any:
+    """A float towards zero as an integer; a NaN is 0."""
+    if x != x:
+        return I64(0)
+    return I64(min(max(x, low), high))
+
+
+# Vector instructions: words of 32 bits.
+
+(MOV, ADD, SUB, AND, OR, XOR, XNOR, NOT, LSHL, LSHR, ASHR, LSHL_ADD, ADD_LSHL, LSHL_OR) = range(14)
+(ADD3, AND_OR, OR3, XOR3, XAD, BFI, BFM, BFE_U, BFE_I, ALIGNBIT, ALIGNBYTE, BCNT) = range(14, 26)
+(BFREV, FFBH_U, FFBL, FFBH_I, MIN_I, MAX_I, MIN_U, MAX_U, MUL_LO, MUL_HI_U) = range(26, 36)
+(MUL_HI_I, MUL_U24, MUL_I24, MAD_U24, MAD_I24, CNDMASK, F32_I32, F32_U32, I32_F32) = range(36, 45)
+(U32_F32, F32_UBYTE, ADD_F32, SUB_F32, SUBREV_F32, MUL_F32, FMA_F32, MAD_F32, MIN_F32) = range(
+    45, 54
+)
+(MAX_F32, MIN3_F32, MAX3_F32, MED3_F32, TRUNC_F32, CEIL_F32, FLOOR_F32, RNDNE_F32) = range(54, 62)
+(FRACT_F32, RCP_F32, RSQ_F32, SQRT_F32, LDEXP_F32, PACK, MIN3_I, MAX3_I, MIN3_U) = range(62, 71)
+(MAX3_U, MED3_I, MED3_U, MAD_U16, LSHL16, LSHR16, ASHR16, COUNT_BELOW) = range(71, 79)
+(FREXP_MANT_F32, FREXP_EXP_F32) = range(79, 81)
+
+
+@compiled
+def _words(op: int, v: Any, a: Any, b: Any, c: Any, chosen: Any, out: Any, n: Any) -> None:
+    """Compute words of 32 bits."""
+    if op == MOV:
+        for i in range(n):
+            out[i] = v[a + i]
+    elif op == ADD:
+        for i in range(n):
+            out[i] = v[a + i] + v[b + i]
+    elif op == SUB:
+        for i in range(n):
+            out[i] = v[a + i] - v[b + i]
+    elif op == AND:
+        for i in range(n):
+            out[i] = v[a + i] & v[b + i]
+    elif op == OR:
+        for i in range(n):
+            out[i] = v[a + i] | v[b + i]
+    elif op == XOR:
+        for i in range(n):
+            out[i] = v[a + i] ^ v[b + i]
+    elif op == XNOR:
+        for i in range(n):
+            out[i] = ~(v[a + i] ^ v[b + i])
+    elif op == NOT:
+        for i in range(n):
+            out[i] = ~v[a + i]
+    elif op == LSHL:
+        for i in range(n):
+            out[i] = v[a + i] << (v[b + i] & U32(31))
+    elif op == LSHR:
+        for i in range(n):
+            out[i] = v[a + i] >> (v[b + i] & U32(31))
+    elif op == ASHR:
+        for i in range(n):
+            out[i] = I32(v[a + i]) >> I32(v[b + i] & U32(31))
+    elif op == LSHL16:
+        for i in range(n):
+            out[i] = v[a + i] << (v[b + i] & U32(15))
+    elif op == LSHR16:
+        for i in range(n):
+            out[i] = v[a + i] >> (v[b + i] & U32(15))
+    elif op == ASHR16:
+        for i in range(n):
+            out[i] = I32(v[a + i] << U32(16)) >> I32(16 + (v[b + i] & U32(15)))
+    elif op == LSHL_ADD:
+        for i in range(n):
+            out[i] = (v[a + i] << (v[b + i] & U32(31))) + v[c + i]
+    elif op == ADD_LSHL:
+        for i in range(n):
+            out[i] = (v[a + i] + v[b + i]) << (v[c + i] & U32(31))
+    elif op == LSHL_OR:
+        for i in range(n):
+            out[i] = (v[a + i] << (v[b + i] & U32(31))) | v[c + i]
+    elif op == ADD3:
+        for i in range(n):
+            out[i] = v[a + i] + v[b + i] + v[c + i]
+    elif op == AND_OR:
+        for i in range(n):
+            out[i] = v[a + i] & v[b + i] | v[c + i]
+    elif op == OR3:
+        for i in range(n):
+            out[i] = v[a + i] | v[b + i] | v[c + i]
+    elif op == XOR3:
+        for i in range(n):
+            out[i] = v[a + i] ^ v[b + i] ^ v[c + i]
+    elif op == XAD:
+        for i in range(n):
+            out[i] = (v[a + i] ^ v[b + i]) + v[c + i]
+    elif op == BFI:
+        for i in range(n):
+            out[i] = v[a + i] & v[b + i] | ~v[a + i] & v[c + i]
+    elif op == BFM:
+        for i in range(n):
+            out[i] = ((U32(1) << (v[a + i] & U32(31))) - U32(1)) << (v[b + i] & U32(31))
+    elif op == BFE_U:
+        for i in range(n):
+            mask = (U32(1) << (v[c + i] & U32(31))) - U32(1)
+            out[i] = (v[a + i] >> (v[b + i] & U32(31))) & U32(mask)
+    elif op == BFE_I:
+        for i in range(n):
+            spare = I32(U32(32) - (v[c + i] & U32(31))) & I32(31)
+            bits = I32(I32(v[a + i]) >> I32(v[b + i] & U32(31)))
+            field = I32(bits << spare) >> spare
+            out[i] = field if v[c + i] & U32(31) else I32(0)
+    elif op == ALIGNBIT:
+        for i in range(n):
+            out[i] = (U64(v[a + i]) << U64(32) | U64(v[b + i])) >> U64(v[c + i] & U32(31))
+    elif op == ALIGNBYTE:
+        for i in range(n):
+            out[i] = (U64(v[a + i]) << U64(32) | U64(v[b + i])) >> U64((v[c + i] & U32(3)) * U32(8))
+    elif op == BCNT:
+        for i in range(n):
+            out[i] = _ones(U64(v[a + i])) + U64(v[b + i])
+    elif op == COUNT_BELOW:  # ones of a mask, whose first lane is c, below each lane
+        for i in range(n):
+            below = U64(min(max(I64(i) - I64(v[c + i]), I64(0)), I64(32)))
+            out[i] = _ones(U64(v[a + i]) & ((U64(1) << below) - U64(1))) + U64(v[b + i])
+    elif op == BFREV:
+        for i in range(n):
+            out[i] = _reversed(U64(v[a + i])) >> U64(32)
+    elif op == FFBH_U:
+        for i in range(n):
+            out[i] = I64(_before(U64(v[a + i]))) - I64(32) if v[a + i] else I64(-1)
+    elif op == FFBL:
+        for i in range(n):
+            out[i] = I64(_behind(U64(v[a + i]))) if v[a + i] else I64(-1)
+    elif op == FFBH_I:
+        for i in range(n):
+            x = v[a + i] ^ U32(I32(v[a + i]) >> I32(31))
+            out[i] = I64(_before(U64(x))) - I64(32) if x else I64(-1)
+    elif op == MIN_I:
+        for i in range(n):
+            out[i] = min(I32(v[a + i]), I32(v[b + i]))
+    elif op == MAX_I:
+        for i in range(n):
+            out[i] = max(I32(v[a + i]), I32(v[b + i]))
+    elif op == MIN_U:
+        for i in range(n):
+            out[i] = min(v[a + i], v[b + i])
+    elif op == MAX_U:
+        for i in range(n):
+            out[i] = max(v[a + i], v[b + i])
+    elif op == MIN3_I:
+        for i in range(n):
+            out[i] = min(min(I32(v[a + i]), I32(v[b + i])), I32(v[c + i]))
+    elif op == MAX3_I:
+        for i in range(n):
+            out[i] = max(max(I32(v[a + i]), I32(v[b + i])), I32(v[c + i]))
+    elif op == MED3_I:
+        for i in range(n):
+            x, y, z = I32(v[a + i]), I32(v[b + i]), I32(v[c + i])
+            out[i] = max(min(x, y), min(max(x, y), z))
+    elif op == MIN3_U:
+        for i in range(n):
+            out[i] = min(min(v[a + i], v[b + i]), v[c + i])
+    elif op == MAX3_U:
+        for i in range(n):
+            out[i] = max(max(v[a + i], v[b + i]), v[c + i])
+    elif op == MED3_U:
+        for i in range(n):
+            out[i] = max(min(v[a + i], v[b + i]), min(max(v[a + i], v[b + i]), v[c + i]))
+    elif op == MUL_LO:
+        for i in range(n):
+            out[i] = v[a + i] * v[b + i]
+    elif op == MUL_HI_U:
+        for i in range(n):
+            out[i] = U64(v[a + i]) * U64(v[b + i]) >> U64(32)
+    elif op == MUL_HI_I:
+        for i in range(n):
+            out[i] = I64(I32(v[a + i])) * I64(I32(v[b + i])) >> I64(32)
+    elif op in (MUL_U24, MAD_U24):
+        for i in range(n):
+            out[i] = (v[a + i] & U32(0xFFFFFF)) * (v[b + i] & U32(0xFFFFFF))
+    elif op in (MUL_I24, MAD_I24):
+        for i in range(n):
+            x, y = I32(v[a + i] << U32(8)) >> I32(8), I32(v[b + i] << U32(8)) >> I32(8)
+            out[i] = x * y
+    elif op == MAD_U16:
+        for i in range(n):
+            out[i] = v[a + i] * v[b + i] + v[c + i]
+    elif op == CNDMASK:
+        for i in range(n):
+            out[i] = v[b + i] if chosen >> i & U64(1) else v[a + i]
+    elif op == PACK:
+        for i in range(n):
+            out[i] = v[a + i] | v[b + i] << U32(16)
+    elif op == F32_I32:
+        for i in range(n):
+            out[i] = _as_u32(F32(I32(v[a + i])))
+    elif op == F32_U32:
+        for i in range(n):
+            out[i] = _as_u32(F32(v[a + i]))
+    elif op == F32_UBYTE:
+        for i in range(n):
+            out[i] = _as_u32(F32(I32(v[a + i] & U32(255))))
+    elif op == I32_F32:
+        for i in range(n):
+            out[i] = _bounded(F64(_as_f32(v[a + i])), F64(-2147483648.0), F64(2147483647.0))
+    elif op == U32_F32:
+        for i in range(n):
+            out[i] = _bounded(F64(_as_f32(v[a + i])), F64(0.0), F64(4294967295.0))
+    else:
+        _floats(op, v, a, b, c, out, n)
+    if op in (MAD_U24, MAD_I24):
+        for i in range(n):
+            out[i] += v[c + i]
+
+
+@compiled
+def _floats(op: int, v: Any, a: Any, b: Any, c: Any, out: Any, n: Any) -> None:
+    """Compute float32; NaNs have their bits from `_give_nans`."""
+    if op == ADD_F32:
+        for i in range(n):
+            out[i] = _as_u32(_as_f32(v[a + i]) + _as_f32(v[b + i]))
+    elif op == SUB_F32:
+        for i in range(n):
+            out[i] = _as_u32(_as_f32(v[a + i]) - _as_f32(v[b + i]))
+    elif op == SUBREV_F32:
+        for i in range(n):
+            out[i] = _as_u32(_as_f32(v[b + i]) - _as_f32(v[a + i]))
+    elif op == MUL_F32:
+        for i in range(n):
+            out[i] = _as_u32(_as_f32(v[a + i]) * _as_f32(v[b + i]))
+    elif op == FMA_F32:
+        for i in range(n):
+            out[i] = _as_u32(_fma32(_as_f32(v[a + i]), _as_f32(v[b + i]), _as_f32(v[c + i])))
+    elif op == MAD_F32:
+        for i in range(n):
+            out[i] = _as_u32(_as_f32(v[a + i]) * _as_f32(v[b + i]) + _as_f32(v[c + i]))
+    elif op in (MIN_F32, MAX_F32):
+        for i in range(n):
+            out[i] = _extreme(v[a + i], v[b + i], op == MIN_F32)
+    elif op in (MIN3_F32, MAX3_F32):
+        for i in range(n):
+            first = _extreme(v[a + i], v[b + i], op == MIN3_F32)
+            out[i] = _extreme(first, v[c + i], op == MIN3_F32)
+    elif op == MED3_F32:
+        for i in range(n):
+            out[i] = _middle(v[a + i], v[b + i], v[c + i])
+    elif op == TRUNC_F32:
+        for i in range(n):
+            out[i] = _as_u32(F32(_trunc(F64(_as_f32(v[a + i])))))
+    elif op == CEIL_F32:
+        for i in range(n):
+            out[i] = _as_u32(F32(_ceil(F64(_as_f32(v[a + i])))))
+    elif op == FLOOR_F32:
+        for i in range(n):
+            out[i] = _as_u32(F32(_floor(F64(_as_f32(v[a + i])))))
+    elif op == RNDNE_F32:
+        for i in range(n):
+            out[i] = _as_u32(F32(_rint(F64(_as_f32(v[a + i])))))
+    elif op == FRACT_F32:
+        for i in range(n):
+            x = _as_f32(v[a + i])
+            part = x - F32(_floor(F64(x)))
+            out[i] = _as_u32(F32(1.0 - 2.0**-24) if part >= F32(1) else part)
+    elif op == RCP_F32:
+        for i in range(n):
+            out[i] = _as_u32(F32(_divided(F64(1.0), F64(_as_f32(v[a + i])))))
+    elif op == RSQ_F32:
+        for i in range(n):
+            out[i] = _as_u32(F32(_divided(F64(1.0), _root(F64(_as_f32(v[a + i]))))))
+    elif op == SQRT_F32:
+        for i in range(n):
+            out[i] = _as_u32(F32(_root(F64(_as_f32(v[a + i])))))
+    elif op == LDEXP_F32:
+        for i in range(n):
+            power = U64(min(max(I32(v[b + i]), I32(-400)), I32(400)) + 1023) << U64(52)
+            out[i] = _as_u32(F32(F64(_as_f32(v[a + i])) * _as_f64(power)))
+    elif op == FREXP_MANT_F32:
+        for i in range(n):
+            bits = _as_u64(F64(_as_f32(v[a + i])))
+            half = _as_u32(F32(_as_f64(bits & U64(0x800FFFFFFFFFFFFF) | U64(1022) << U64(52))))
+            same = v[a + i] & ~_SIGN
+            out[i] = v[a + i] if same == U32(0) or same >= _INFINITY else half
+    elif op == FREXP_EXP_F32:
+        for i in range(n):
+            bits = _as_u64(F64(_as_f32(v[a + i])))
+            same = v[a + i] & ~_SIGN
+            exponent = I64(bits >> U64(52) & U64(0x7FF)) - I64(1022)
+            out[i] = I64(0) if same == U32(0) or same >= _INFINITY else exponent
+
+
+@compiled
+def _give_nans(v: Any, a: Any, b: Any, c: Any, count: int, out: Any, n: Any) -> None:
+    """Give NaNs of a result their bits, as `arithmetic.with_nans` does for so many operands."""
+    any_nan = False
+    for i in range(n):
+        any_nan |= _is_nan(out[i])
+    if not any_nan:
+        return
+    for i in range(n):
+        if _is_nan(out[i]):
+            bits = _NAN
+            if count > 2 and _is_nan(v[c + i]):
+                bits = v[c + i] | _QUIET
+            if count > 1 and _is_nan(v[b + i]):
+                bits = v[b + i] | _QUIET
+            if _is_nan(v[a + i]):
+                bits = v[a + i] | _QUIET
+            out[i] = bits
+
+
+# Results or operands of 64 bits, and those with a mask as a second result.
+
+(LSHL64, LSHR64, ASHR64, ADD_CO, SUB_CO, MAD_U64_U32, MAD_I64_I32, LSHL_ADD64, MOV64) = range(
+    100, 109
+)
+(ADD_F64, MUL_F64, FMA_F64, MIN_F64, MAX_F64, TRUNC_F64, CEIL_F64, FLOOR_F64) = range(109, 117)
+(RNDNE_F64, F64_F32, F64_I32, F64_U32, F32_F64, I32_F64, U32_F64, LDEXP_F64) = range(117, 125)
+(SUB_F64,) = range(125, 126)
+FIRST_WIDE = LSHL64
+"""The first of them."""
+
+
+@compiled
+def _nan64(x: Any, a: Any, b: Any, c: Any) -> Any:
+    """Bits of a float64, a NaN as `arithmetic.with_nans` gives it; operands that are none are 0."""
+    bits = _as_u64(x)
+    if _is_nan64(bits):
+        if _is_nan64(a):
+            return a | _QUIET64
+        if _is_nan64(b):
+            return b | _QUIET64
+        if _is_nan64(c):
+            return c | _QUIET64
+        return _NAN64
+    return bits
+
+
+@compiled
+def _pairs(op: int, v: Any, places: Any, chosen: Any, out: Any, flags: Any, n: Any) -> None:
+    """Compute words of 64 bits, lower and upper half of each, or from such."""
+    a, a1, b, b1, c, c1 = places
+    if op == ADD_CO:
+        for i in range(n):
+            total = U64(v[a + i]) + U64(v[b + i]) + (chosen >> i & U64(1))
+            out[i], flags[i] = U32(total), total >> U64(32)
+        return
+    if op == SUB_CO:
+        for i in range(n):
+            total = U64(v[a + i]) - U64(v[b + i]) - (chosen >> i & U64(1))
+            out[i], flags[i] = U32(total), total >> U64(63)
+        return
+    for i in range(n):
+        x = U64(v[a + i]) | U64(v[a1 + i]) << U64(32)
+        y = U64(v[b + i]) | U64(v[b1 + i]) << U64(32)
+        z = U64(v[c + i]) | U64(v[c1 + i]) << U64(32)
+        u, w = U64(v[a + i]), U64(v[b + i])
+        result = U64(0)
+        flag = U64(0) > U64(0)
+        if op == MAD_U64_U32:
+            result = u * w + z
+            flag = result < z
+        elif op == MAD_I64_I32:
+            product = I64(I32(v[a + i])) * I64(I32(v[b + i]))
+            total = product + I64(z)
+            overflow = ((product >= 0) == (I64(z) >= 0)) and ((total >= 0) != (product >= 0))
+            result, flag = U64(total), (total < 0) != overflow
+        elif op == LSHL64:
+            result = x << (w & U64(63))
+        elif op == LSHR64:
+            result = x >> (w & U64(63))
+        elif op == ASHR64:
+            result = U64(I64(x) >> I64(w & U64(63)))
+        elif op == LSHL_ADD64:
+            result = (x << (w & U64(7))) + z
+        elif op == MOV64:
+            result = x
+        elif op == ADD_F64:
+            result = _nan64(_as_f64(x) + _as_f64(y), x, y, U64(0))
+        elif op == SUB_F64:
+            result = _nan64(_as_f64(x) - _as_f64(y), x, y, U64(0))
+        elif op == MUL_F64:
+            result = _nan64(_as_f64(x) * _as_f64(y), x, y, U64(0))
+        elif op == FMA_F64:
+            result = _nan64(_fma64(_as_f64(x), _as_f64(y), _as_f64(z)), x, y, z)
+        elif op in (MIN_F64, MAX_F64):
+            result = _extreme64(x, y, op == MIN_F64)
+        elif op == TRUNC_F64:
+            result = _nan64(_trunc(_as_f64(x)), x, U64(0), U64(0))
+        elif op == CEIL_F64:
+            result = _nan64(_ceil(_as_f64(x)), x, U64(0), U64(0))
+        elif op == FLOOR_F64:
+            result = _nan64(_floor(_as_f64(x)), x, U64(0), U64(0))
+        elif op == RNDNE_F64:
+            result = _nan64(_rint(_as_f64(x)), x, U64(0), U64(0))
+        elif op == F64_F32:
+            result = _as_u64(F64(_as_f32(v[a + i])))
+        elif op == F64_I32:
+            result = _as_u64(F64(I32(v[a + i])))
+        elif op == F64_U32:
+            result = _as_u64(F64(v[a + i]))
+        elif op == F32_F64:
+            result = U64(_as_u32(F32(_as_f64(x))))
+        elif op == I32_F64:
+            result = U64(_bounded(_as_f64(x), F64(-2147483648.0), F64(2147483647.0)))
+        elif op == U32_F64:
+            result = U64(_bounded(_as_f64(x), F64(0.0), F64(4294967295.0)))
+        out[i] = U32(result)
+        out[U64(LANES) + i] = U32(result >> U64(32))
+        flags[i] = flag
+
+
+# Comparisons: 1 if less, 2 if equal, 4 if greater, 8 if unordered.
+
+CMP_I32, CMP_U32, CMP_I64, CMP_U64, CMP_F32, CMP_F64, CMP_CLASS = range(7)
+
+
+@compiled
+def _compare(op: int, wanted: int, v: Any, places: Any, flags: Any, n: Any) -> None:
+    """Which lanes compare as wanted: the sum of the numbers above that count."""
+    a, a1, b, b1 = places
+    less, equal, greater, neither = wanted & 1, wanted >> 1 & 1, wanted >> 2 & 1, wanted >> 3 & 1
+    if op == CMP_I32:
+        for i in range(n):
+            x, y = I32(v[a + i]), I32(v[b + i])
+            flags[i] = less if x < y else equal if x == y else greater
+    elif op == CMP_U32:
+        for i in range(n):
+            x, y = v[a + i], v[b + i]
+            flags[i] = less if x < y else equal if x == y else greater
+    elif op == CMP_F32:
+        for i in range(n):
+            x, y = _as_f32(v[a + i]), _as_f32(v[b + i])
+            flags[i] = less if x < y else equal if x == y else greater if x > y else neither
+    elif op == CMP_CLASS:  # of float32, as `arithmetic.of_class` has it
+        for i in range(n):
+            x, negative = v[a + i] & ~_SIGN, v[a + i] > U32(0x7FFFFFFF)
+            kind = 3 if negative else 8
+            if x > _INFINITY:
+                kind = 1 if x & _QUIET else 0
+            elif x == _INFINITY:
+                kind = 2 if negative else 9
+            elif x == U32(0):
+                kind = 5 if negative else 6
+            elif x < U32(0x800000):
+                kind = 4 if negative else 7
+            flags[i] = v[b + i] >> U32(kind) & U32(1)
+    else:
+        for i in range(n):
+            p = U64(v[a + i]) | U64(v[a1 + i]) << U64(32)
+            q = U64(v[b + i]) | U64(v[b1 + i]) << U64(32)
+            if op == CMP_U64:
+                flags[i] = less if p < q else equal if p == q else greater
+            elif op == CMP_I64:
+                flags[i] = less if I64(p) < I64(q) else equal if p == q else greater
+            else:
+                s, t = _as_f64(p), _as_f64(q)
+                flags[i] = less if s < t else equal if s == t else greater if s > t else neither
+
+
+@compiled
+def _mask_of(flags: Any, n: Any) -> Any:
+    mask = U64(0)
+    for i in range(n):
+        mask |= U64(flags[i]) << i
+    return mask
+
+
+# Operands and results.
+
+
+@compiled
+def _fetch(row: Any, at: int, word: int, v: Any, first_word: Any, to: Any, scalars: Any,
+           of_wave: Any, exec_mask: Any, patterns: Any, n: Any) -> None:  # fmt: skip
+    """Put a word of an operand, with its modifiers, into a place of v, lane by lane."""
+    where, which = row[at + FROM], row[at + WHICH]
+    if where >= OF_SCALARS:
+        bits = U32(row[at + WHICH + word])
+        if where == OF_SCALARS:
+            bits = scalars[of_wave + U64(which + word)]
+        for i in range(n):
+            v[to + i] = bits
+    else:
+        first = first_word + U64(which + word) * n
+        if row[PATTERN] >= 0 and at == SOURCE:
+            there = U64(0xFFFFFFFFFFFFFFFF) if row[ALSO_OFF] else exec_mask
+            for i in range(n):
+                lane = patterns[row[PATTERN], i]
+                read = lane >= 0 and there >> U64(max(lane, 0)) & U64(1)
+                v[to + i] = v[first + U64(max(lane, 0))] if read else U32(0)
+        else:
+            for i in range(n):
+                v[to + i] = v[first + i]
+    shift, mask, sign = U32(row[at + SHIFT]), U32(row[at + BITS]), U32(row[at + EXTENDS])
+    if mask != U32(0xFFFFFFFF):
+        for i in range(n):
+            v[to + i] = ((v[to + i] >> shift & mask) ^ sign) - sign
+    if row[at + OF_HALF]:
+        for i in range(n):
+            v[to + i] = _from_half(v[to + i] & U32(0xFFFF))
+    kept, turned = U32(row[at + KEEPS]), U32(row[at + FLIPS])
+    if (kept != U32(0xFFFFFFFF) or turned) and word == row[at + WIDE]:
+        for i in range(n):
+            v[to + i] = v[to + i] & kept ^ turned
+
+
+@compiled
+def _change_result(row: Any, v: Any, target: Any, out: Any, n: Any) -> None:
+    """Give a result of one word its modifiers, and the bits of the register that stay."""
+    factor = row[FACTOR]
+    if factor:
+        for i in range(n):
+            out[i] = _as_u32(_as_f32(out[i]) * _as_f32(U32(factor)))
+    if row[CLAMPS]:
+        for i in range(n):
+            x = _as_f32(out[i])
+            out[i] = _as_u32(min(x, F32(1)) if x > F32(0) else F32(0))
+    if row[TO_HALF]:
+        for i in range(n):
+            out[i] = _to_half(out[i])
+    part, sign, bits = U32(row[PART]), U32(row[SIGN]), U32(row[BITS_OUT])
+    shift, kept = U32(row[SHIFT_OUT]), U32(row[KEPT])
+    for i in range(n):
+        x = U32((out[i] & part ^ sign) - sign)
+        out[i] = (x & bits) << shift | v[target + i] & kept
+
+
+@compiled
+def _put(v: Any, target: Any, out: Any, first: Any, on: Any, at: Any, whole: bool, n: Any) -> None:
+    """Write lanes of a register."""
+    if whole:
+        for i in range(n):
+            v[target + i] = out[first + i]
+    else:
+        for i in range(n):
+            if on[at + i]:
+                v[target + i] = out[first + i]
+
+
+@compiled
+def _spread(mask: Any, on: Any, at: Any, n: Any) -> None:
+    for i in range(n):
+        on[at + i] = mask >> i & U64(1)
+
+
+_LOW = U64(0xFFFFFFFF)
+
+
+# Scalar instructions.
+
+(S_MOV, S_NOT, S_AND, S_OR, S_XOR, S_NAND, S_NOR, S_XNOR, S_ANDN1, S_ANDN2, S_ORN1) = range(11)
+(S_ORN2, S_LSHL, S_LSHR, S_ASHR, S_ADD_U, S_SUB_U, S_ADD_I, S_SUB_I, S_ADDC, S_SUBB) = range(11, 21)
+(S_MUL, S_MUL_HI_U, S_MUL_HI_I, S_MIN_I, S_MAX_I, S_MIN_U, S_MAX_U, S_SELECT) = range(21, 29)
+(S_BFE_U, S_BFE_I, S_BFM, S_ONES, S_FF1, S_FLBIT, S_BREV, S_SEXT8, S_SEXT16) = range(29, 38)
+(S_LSHL_ADD, S_CMP_I32, S_CMP_U, S_BIT0, S_BIT1, S_ADD64, S_SUB64) = range(38, 45)
+(S_PACK_LL, S_PACK_LH, S_PACK_HH, S_ABS) = range(45, 49)
+S_LOGIC = range(S_NOT, S_ORN2 + 1)
+
+
+@compiled
+def _logic(op: int, a: Any, b: Any) -> Any:
+    if op == S_AND:
+        return a & b
+    if op == S_OR:
+        return a | b
+    if op == S_XOR:
+        return a ^ b
+    if op == S_NAND:
+        return ~(a & b)
+    if op == S_NOR:
+        return ~(a | b)
+    if op == S_XNOR:
+        return ~(a ^ b)
+    if op == S_ANDN1:
+        return ~a & b
+    if op == S_ANDN2:
+        return a & ~b
+    if op == S_ORN1:
+        return ~a | b
+    if op == S_ORN2:
+        return a | ~b
+    return ~a
+
+
+@compiled
+def _signed(x: Any) -> Any:
+    return I64(I32(U32(x)))
+
+
+@compiled
+def _compared(less: bool, equal: bool, wanted: int) -> int:
+    return wanted & 1 if less else wanted >> 1 & 1 if equal else wanted >> 2 & 1
+
+
+@compiled
+def _compute_scalar(op: int, extra: int, a: Any, b: Any, scc: int, wide: bool) -> Any:
+    """Result of a scalar instruction, and what SCC becomes."""
+    bits = U64(64) if wide else U64(32)
+    count = b & (bits - U64(1))
+    result = a
+    if op == S_MOV:
+        return result, scc
+    if op <= S_ORN2:
+        result = _logic(op, a, b)
+        if not wide:
+            result &= _LOW
+        return result, I64(result != U64(0))
+    if op in (S_ADD_I, S_SUB_I):
+        total = _signed(a) + _signed(b) if op == S_ADD_I else _signed(a) - _signed(b)
+        return U64(total) & _LOW, I64(total != I64(I32(total)))
+    if op == S_ADD_U:
+        return (a + b) & _LOW, I64((a + b) >> U64(32))
+    if op == S_SUB_U:
+        return (a - b) & _LOW, I64(a < b)
+    if op == S_ADDC:
+        total = a + b + U64(scc)
+        return total & _LOW, I64(total > _LOW)
+    if op == S_SUBB:
+        return (a - b - U64(scc)) & _LOW, I64(a < b + U64(scc))
+    if op == S_LSHL:
+        result = a << count
+        if not wide:
+            result &= _LOW
+        return result, I64(result != U64(0))
+    if op == S_LSHR:
+        return a >> count, I64(a >> count != U64(0))
+    if op == S_ASHR:
+        result = U64(I64(a) >> I64(count)) if wide else U64(_signed(a) >> I64(count)) & _LOW
+        return result, I64(result != U64(0))
+    if op == S_CMP_I32:
+        return result, _compared(_signed(a) < _signed(b), a == b, extra)
+    if op == S_CMP_U:
+        return result, _compared(a < b, a == b, extra)
+    if op == S_SELECT:
+        return a if scc else b, scc
+    if op == S_MUL:
+        return (a * b) & _LOW, scc
+    if op == S_MUL_HI_U:
+        return a * b >> U64(32), scc
+    if op == S_MUL_HI_I:
+        return U64(_signed(a) * _signed(b) >> 32) & _LOW, scc
+    if op == S_MIN_I:
+        less = _signed(a) < _signed(b)
+        return a if less else b, I64(less)
+    if op == S_MAX_I:
+        less = _signed(a) < _signed(b)
+        return b if less else a, I64(not less)
+    if op == S_MIN_U:
+        return min(a, b), I64(a < b)
+    if op == S_MAX_U:
+        return max(a, b), I64(a >= b)
+    if op in (S_BFE_U, S_BFE_I):
+        width = min(b >> U64(16) & U64(127), bits)
+        if op == S_BFE_I:
+            result = U64(I64(a) >> I64(count)) if wide else U64(_signed(a) >> I64(count))
+        else:
+            result = a >> count
+        if width < U64(64):
+            result &= (U64(1) << width) - U64(1)
+        if op == S_BFE_I and width > U64(0):
+            sign = U64(1) << (width - U64(1))
+            result = (result ^ sign) - sign
+        if not wide:
+            result &= _LOW
+        return result, I64(result != U64(0))
+    if op == S_BFM:
+        result = ((U64(1) << (a & (bits - U64(1)))) - U64(1)) << count
+        return result if wide else result & _LOW, scc
+    if op == S_ONES:
+        return _ones(a), I64(a != U64(0))
+    if op == S_FF1:
+        return _behind(a) if a else _LOW, scc
+    if op == S_FLBIT:
+        return _before(a) - (U64(64) - bits) if a else _LOW, scc
+    if op == S_BREV:
+        return _reversed(a) >> (U64(64) - bits), scc
+    if op == S_SEXT8:
+        return U64(I64(a << U64(56)) >> 56) & _LOW, scc
+    if op == S_SEXT16:
+        return U64(I64(a << U64(48)) >> 48) & _LOW, scc
+    if op == S_LSHL_ADD:
+        total = (a << U64(extra)) + b
+        return total & _LOW, I64(total > _LOW)
+    if op == S_BIT0:
+        return result, I64(not a >> count & U64(1))
+    if op == S_BIT1:
+        return result, I64(a >> count & U64(1))
+    if op == S_ADD64:
+        return a + b, scc
+    if op == S_SUB64:
+        return a - b, scc
+    if op == S_PACK_LL:
+        return a & U64(0xFFFF) | (b & U64(0xFFFF)) << U64(16), scc
+    if op == S_PACK_LH:
+        return a & U64(0xFFFF) | b & U64(0xFFFF0000), scc
+    if op == S_PACK_HH:
+        return a >> U64(16) | b & U64(0xFFFF0000), scc
+    if op == S_ABS:
+        result = U64(abs(_signed(a))) & _LOW
+        return result, I64(result != U64(0))
+    return result, scc
+
+
+@compiled
+def _scalar_operand(row: Any, at: int, scalars: Any, of_wave: Any) -> Any:
+    if row[at + FROM] == CONSTANT:
+        return U64(row[at + WHICH])
+    first = of_wave + U64(row[at + WHICH])
+    low = U64(scalars[first])
+    return low | U64(scalars[first + U64(1)]) << U64(32) if row[at + WIDE] else low
+
+
+# Accesses to memory.
+
+
+@compiled
+def _locate(row: Any, second: int, v: Any, address: Any, begin: Any, on: Any, at: Any, memory: Any,
+            wave: int, place: Any, n: Any) -> bool:  # fmt: skip
+    """Find where in its memory each lane that is on begins its access; False if not all may.
+
+    Parameters
+    ----------
+    second : int
+        What is added to the offset: that of the second place of an access to the LDS.
+    address : (uint64, uint64)
+        Places of v with the lower and the upper half of the address of each lane.
+    begin : int64
+        What is added to it, beside the offset of the instruction.
+    """
+    _, (valid, here, run_of), _, lay = memory
+    base, size, stride, shift, lds_stride, lds_size, lds_of, private_size = lay
+    low, high = address
+    space, bytes_of, offset = row[SPACE], row[SIZE] * row[WORDS], row[OFFSET] + second
+    aligned = min(row[SIZE], 4) - 1
+    offset += begin
+    for i in range(n):
+        if on[at + i]:
+            if space == LOCAL:
+                to = I64(U32(v[low + i] + U32(offset)))
+                if to > lds_size - bytes_of:
+                    return False
+                to += lds_of[wave] * lds_stride
+            elif space == PRIVATE:
+                to = I64(I32(v[low + i])) + offset
+                if to < 0 or to > private_size - bytes_of:
+                    return False
+                to += (wave * I64(n) + I64(i)) * private_size
+            else:
+                to = I64(v[low + i])
+                if space == GLOBAL:
+                    to = I64(U64(v[low + i]) | U64(v[high + i]) << U64(32))
+                to += offset - base
+                if to < 0 or to > size - bytes_of:
+                    return False
+                first, last, run = to >> shift, (to + bytes_of - 1) >> shift, run_of[wave]
+                if not (valid[first] and valid[last] and here[run, first] and here[run, last]):
+                    return False
+                to += run * stride
+            if to & aligned:
+                return False
+            place[i] = to
+    return True
+
+
+@compiled
+def _load(row: Any, content: Any, place: Any, on: Any, at: Any, out: Any, to: Any, n: Any) -> None:
+    size, words = row[SIZE], U64(row[WORDS])
+    for word in range(words):
+        for i in range(n):
+            if on[at + i]:
+                first = U64(place[i]) + U64(4) * word
+                bits = U32(content[first])
+                if size > 1:
+                    bits |= U32(content[first + U64(1)]) << U32(8)
+                if size > 2:
+                    bits |= U32(content[first + U64(2)]) << U32(16)
+                    bits |= U32(content[first + U64(3)]) << U32(24)
+                out[to + word * U64(LANES) + i] = bits
+
+
+@compiled
+def _store(row: Any, content: Any, place: Any, on: Any, at: Any, v: Any, of: Any, n: Any) -> None:
+    size, words, half = row[SIZE], U64(row[WORDS]), U32(row[SHIFT_OUT])
+    for word in range(words):
+        for i in range(n):
+            if on[at + i]:
+                first, bits = U64(place[i]) + U64(4) * word, v[of + word * n + i] >> half
+                content[first] = bits
+                if size > 1:
+                    content[first + U64(1)] = bits >> U32(8)
+                if size > 2:
+                    content[first + U64(2)] = bits >> U32(16)
+                    content[first + U64(3)] = bits >> U32(24)
+
+
+(A_ADD, A_SUB, A_AND, A_OR, A_XOR, A_SWAP, A_MIN_I, A_MAX_I, A_MIN_U, A_MAX_U) = range(10)
+
+
+@compiled
+def _change(op: int, content: Any, place: Any, on: Any, at: Any, v: Any, of: Any, out: Any,
+            n: Any) -> None:  # fmt: skip
+    """Change words of memory, lane after lane; what was there before goes to `out`."""
+    for i in range(n):
+        if on[at + i]:
+            first, new = U64(place[i]), v[of + i]
+            old = U32(content[first]) | U32(content[first + U64(1)]) << U32(8)
+            old |= U32(content[first + U64(2)]) << U32(16)
+            old |= U32(content[first + U64(3)]) << U32(24)
+            out[i] = old
+            if op == A_ADD:
+                new = U32(old + new)
+            elif op == A_SUB:
+                new = U32(old - new)
+            elif op == A_AND:
+                new &= old
+            elif op == A_OR:
+                new |= old
+            elif op == A_XOR:
+                new ^= old
+            elif op == A_MIN_I:
+                new = old if I32(old) < I32(new) else new
+            elif op == A_MAX_I:
+                new = old if I32(old) > I32(new) else new
+            elif op == A_MIN_U:
+                new = min(old, new)
+            elif op == A_MAX_U:
+                new = max(old, new)
+            content[first] = new
+            content[first + U64(1)] = new >> U32(8)
+            content[first + U64(2)] = new >> U32(16)
+            content[first + U64(3)] = new >> U32(24)
+
+
+@compiled
+def _note_words(row: Any, on: Any, at: Any, memory: Any, wave: int, place: Any, n: Any) -> None:
+    """Note which words of its memory a run uses, and whether others change one of them."""
+    _, (_, _, run_of), (used, writer, group_of_run, foreign), lay = memory
+    run = run_of[wave]
+    begin, owner, bytes_of = run * lay[2], group_of_run[run] + 1, row[SIZE] * row[WORDS]
+    for i in range(n):
+        if on[at + i]:
+            first = place[i] - begin
+            for word in range(first >> 2, ((first + bytes_of - 1) >> 2) + 1):
+                if used.shape[1]:
+                    used[run, word] = True
+                if len(writer) and writer[word] != 0 and writer[word] != owner:
+                    foreign[run] = True
+
+
+@compiled
+def _load_scalars(row: Any, scalars: Any, of_wave: Any, memory: Any, wave: int) -> bool:
+    """Load words into scalar registers; False if not all may be loaded."""
+    (content, _, _), (valid, here, run_of), (used, writer, _, _), lay = memory
+    base, size, stride, shift = lay[0], lay[1], lay[2], lay[3]
+    first = of_wave + U64(row[SOURCE + WHICH])
+    at = I64(U64(scalars[first]) | U64(scalars[first + U64(1)]) << U64(32)) + row[OFFSET]
+    if row[SOURCE + OF_SOURCE + FROM] == OF_SCALARS:
+        at += I64(scalars[of_wave + U64(row[SOURCE + OF_SOURCE + WHICH])])
+    at = (at & ~3) - base
+    if at < 0 or at > size - 4 * row[WORDS] or used.shape[1] or len(writer):
+        return False
+    begin, end, run = at >> shift, (at + 4 * row[WORDS] - 1) >> shift, run_of[wave]
+    if not (valid[begin] and valid[end] and here[run, begin] and here[run, end]):
+        return False
+    for word in range(row[WORDS]):
+        byte = U64(at + run * stride + 4 * word)
+        bits = U32(content[byte]) | U32(content[byte + U64(1)]) << U32(8)
+        bits |= U32(content[byte + U64(2)]) << U32(16) | U32(content[byte + U64(3)]) << U32(24)
+        scalars[of_wave + U64(row[OUT] + word)] = bits
+    return True
+
+
+# Which waves go, and what they leave.
+
+(LEFT, ADDRESS, STEPS_LOGGED, WRITTEN, LOGS, BASE, EXECUTED) = range(7)
+CONTROLS, HELD = 7, -2
+"""What Python and the interpreter tell each other: instructions that may still be executed, and
+so on; `EXECUTED` counts those of the interpreter."""
+
+(READ_FIRST, READ_LANE, WRITE_LANE, PERMUTE) = range(4)
+_MOST_STEPS = 1 << 8
+
+
+@compiled
+def _choose(state: Any) -> int:
+    """Place of the waves that go next: that can go on and do not rest; -1 if none can go on."""
+    pc, done, waiting, resting = state[0], state[1], state[2], state[4]
+    while True:
+        best, place, rests = NEVER, 0, False
+        for wave in range(len(pc)):
+            if not (done[wave] or waiting[wave]):
+                if resting[wave]:
+                    rests = True
+                elif pc[wave] & ADDRESS_BITS < best:
+                    best, place = pc[wave] & ADDRESS_BITS, pc[wave]
+        if best < NEVER:
+            return place
+        if not rests:
+            return -1
+        for wave in range(len(pc)):
+            resting[wave] = False
+
+
+@compiled
+def _pause(wave: int, ends: bool, state: Any) -> None:
+    """Let a wave end, or wait until all others of its work-group wait or have ended."""
+    _, done, waiting, _, _, _, _, _, _, group_of, members, stopped, _ = state
+    if ends:
+        done[wave] = True
+    else:
+        waiting[wave] = True
+    group = group_of[wave]
+    stopped[group] += 1
+    if stopped[group] == members[group]:
+        for other in range(len(done)):
+            if group_of[other] == group and waiting[other]:
+                waiting[other] = False
+                stopped[group] -= 1
+
+
+@compiled
+def _jump_back(wave: int, state: Any) -> None:
+    """Note that a wave has jumped back: it may have to rest."""
+    resting, asks, backs = state[4], state[5], state[6]
+    backs[wave] += 1
+    if asks[wave] or backs[wave] >= JUMPS:
+        resting[wave], asks[wave], backs[wave] = True, False, 0
+
+
+@compiled
+def _log_step(wave: int, code: int, log: Any, control: Any) -> None:
+    """Note that a wave executes an instruction."""
+    first, count, runs = log[0], log[1], log[2]
+    if code == first[wave] + 2 * count[wave]:
+        count[wave] += 1
+        return
+    if count[wave]:
+        at = control[STEPS_LOGGED]
+        runs[at, 0], runs[at, 1], runs[at, 2] = wave, first[wave], count[wave]
+        control[STEPS_LOGGED] = at + 1
+    first[wave], count[wave] = code, 1
+
+
+@compiled
+def pause(waves: Any, ends: bool, state: Any) -> None:
+    """Let waves end, or wait for the others of their work-groups."""
+    for wave in waves:
+        _pause(wave, ends, state)
+
+
+@compiled
+def jump_back(waves: Any, state: Any) -> None:
+    """Note that waves have jumped back."""
+    for wave in waves:
+        _jump_back(wave, state)
+
+
+@compiled
+def log_steps(waves: Any, codes: Any, log: Any, control: Any) -> None:
+    """Note which instruction each of some waves executes."""
+    for k in range(len(waves)):
+        _log_step(waves[k], codes[k], log, control)
+
+
+@compiled
+def advance(code: Any, state: Any, registers: Any, memory: Any, log: Any, control: Any) -> None:
+    """Let waves go on for as long as they can.
+
+    It returns with the address of those that Python has to deal with, which `chosen` names: their
+    instruction is not decoded, or left to its closure, or something is planned for their step.
+    Address -1 says that no wave can go on, `HELD` that the budget is used up, or a log is full.
+    """
+    rows, row_of, patterns = code
+    pc, done, waiting, stuck, resting, asks, _, steps, stop_at, _, _, _, chosen = state
+    v, scalars, scc, active, recorded, out, flags, lane_mask, places, n = registers
+    contents_of, _, (used, writer, _, _), _ = memory
+    _, _, runs, writes, masks, contents = log
+    whole_mask = U64(0xFFFFFFFFFFFFFFFF) >> (U64(64) - n)
+    waves, second_rows = len(pc), len(rows) // 2
+    vectors = U64(len(v) - ROOM) // U64(waves)  # words of the registers of a wave
+    room = U64(len(v) - ROOM)
+    notes = used.shape[1] > 0 or len(writer) > 0
+    while True:
+        chosen[:] = False
+        address = _choose(state)
+        control[ADDRESS] = address
+        if address < 0:
+            return
+        slot = address - control[BASE]
+        first_row = -1
+        if slot >= 0 and slot >> 2 < len(row_of) and not slot & 3:
+            first_row = row_of[slot >> 2]
+        if first_row < 0 or rows[first_row, KIND] <= CLOSED:
+            for wave in range(waves):
+                chosen[wave] = pc[wave] == address and not (
+                    done[wave] or waiting[wave] or resting[wave]
+                )
+            return
+        went = False
+        for wave in range(waves):
+            if pc[wave] != address or done[wave] or waiting[wave] or resting[wave]:
+                continue
+            if stuck[wave] or steps[wave] >= stop_at[wave]:
+                chosen[wave] = True
+                continue
+            went = True
+            if (
+                control[STEPS_LOGGED] + _MOST_STEPS > len(runs)
+                or control[WRITTEN] + 4 * _MOST_STEPS > len(masks)
+                or control[LEFT] <= 0
+            ):
+                control[ADDRESS] = HELD
+                return
+            most = min(stop_at[wave] - steps[wave], control[LEFT], _MOST_STEPS)
+            first_word, of_wave = U64(wave) * vectors, U64(wave) * U64(128)
+            at = U64(wave) * n
+            exec_mask = U64(scalars[of_wave + U64(126)])
+            if n > U64(32):
+                exec_mask |= U64(scalars[of_wave + U64(127)]) << U64(32)
+            number, count, follows = first_row, 0, address
+            while count < most:
+                row = rows[number]
+                kind, op = row[KIND], row[OP]
+                if row[AT] != follows or kind <= CLOSED or (kind == CHANGE and count):
+                    break
+                idle = exec_mask == U64(0) and row[IDLES] != 0
+                words, mask, on, on_at = 0, exec_mask, active, at
+                second = row
+                if kind == NOTHING:
+                    pass
+                elif kind in (SCALAR, SAVES):
+                    a = _scalar_operand(row, SOURCE, scalars, of_wave)
+                    b = _scalar_operand(row, SOURCE + OF_SOURCE, scalars, of_wave)
+                    wide = row[SOURCE + WIDE] != 0
+                    if kind == SCALAR:
+                        result, flag = _compute_scalar(op, row[TARGET], a, b, scc[wave], wide)
+                    else:
+                        before = U64(scalars[of_wave + U64(126)])
+                        if wide:
+                            before |= U64(scalars[of_wave + U64(127)]) << U64(32)
+                        after = _logic(op, a, before)
+                        if not wide:
+                            after &= _LOW
+                        result, flag = before if row[TARGET] else after, I64(after != U64(0))
+                    scc[wave] = flag
+                    target = of_wave + U64(row[OUT])
+                    if row[WORDS] > 0:
+                        scalars[target] = U32(result)
+                    if row[WORDS] > 1:
+                        scalars[target + U64(1)] = U32(result >> U64(32))
+                    if kind == SAVES:
+                        scalars[of_wave + U64(126)] = U32(after)
+                        if wide:
+                            scalars[of_wave + U64(127)] = U32(after >> U64(32))
+                    if kind == SAVES or (row[WORDS] and row[OUT] + row[WORDS] > 126):
+                        exec_mask = U64(scalars[of_wave + U64(126)])
+                        if n > U64(32):
+                            exec_mask |= U64(scalars[of_wave + U64(127)]) << U64(32)
+                        _spread(exec_mask, active, at, n)
+                elif kind in (VECTOR, COMPARES):
+                    chosen_lanes = U64(0)
+                    if row[MASK_IN] >= 0:
+                        chosen_lanes = U64(scalars[of_wave + U64(row[MASK_IN])])
+                        if n > U64(32):
+                            high = U64(scalars[of_wave + U64(row[MASK_IN] + 1)])
+                            chosen_lanes |= high << U64(32)
+                    for part in range(row[PARTS]):
+                        if part:
+                            second = rows[number + second_rows]
+                        this = second if part else row
+                        to = room + U64(part * 6 * LANES)
+                        a, b, c = U64(0), U64(0), U64(0)
+                        a1, b1, c1 = U64(0), U64(0), U64(0)
+                        for source in range(3):
+                            s = SOURCE + source * OF_SOURCE
+                            low = first_word + U64(this[s + WHICH]) * n
+                            high = low + n
+                            if this[s + FROM] != AS_IT_IS:
+                                low = to + U64(2 * source * LANES)
+                                _fetch(this, s, 0, v, first_word, low, scalars, of_wave,
+                                       exec_mask, patterns, n)  # fmt: skip
+                                high = low + U64(LANES)
+                                if this[s + WIDE]:
+                                    _fetch(this, s, 1, v, first_word, high, scalars, of_wave,
+                                           exec_mask, patterns, n)  # fmt: skip
+                            if source == 0:
+                                a, a1 = low, high
+                            elif source == 1:
+                                b, b1 = low, high
+                            else:
+                                c, c1 = low, high
+                        if kind == COMPARES:
+                            _compare(op, row[TARGET], v, (a, a1, b, b1), flags, n)
+                        elif this[OP] >= FIRST_WIDE:
+                            _pairs(this[OP], v, (a, a1, b, b1, c, c1), chosen_lanes, out, flags, n)
+                        else:
+                            result_of = out if not part else out[LANES:]
+                            _words(this[OP], v, a, b, c, chosen_lanes, result_of, n)
+                            if this[NANS]:
+                                _give_nans(v, a, b, c, this[NANS], result_of, n)
+                            if this[CHANGED]:
+                                target = first_word + U64(this[OUT]) * n
+                                _change_result(this, v, target, result_of, n)
+                    if row[PATTERN] >= 0:
+                        mask &= U64(row[ENABLED])
+                        if not row[BOUND]:
+                            there = U64(0)
+                            for i in range(n):
+                                lane = patterns[row[PATTERN], i]
+                                if lane >= 0:
+                                    bit = U64(1) if row[ALSO_OFF] else exec_mask >> U64(lane)
+                                    there |= (bit & U64(1)) << i
+                            mask &= there
+                        _spread(mask, lane_mask, U64(0), n)
+                        on, on_at = lane_mask, U64(0)
+                    words = row[WORDS]
+                    if row[MASK_OUT] >= 0:
+                        result = _mask_of(flags, n) & mask
+                        scalars[of_wave + U64(row[MASK_OUT])] = U32(result)
+                        if n > U64(32):
+                            scalars[of_wave + U64(row[MASK_OUT] + 1)] = U32(result >> U64(32))
+                        if kind == COMPARES and (row[MASK_OUT] == 126 or row[SPACE]):
+                            exec_mask = result
+                            scalars[of_wave + U64(126)] = U32(result)
+                            if n > U64(32):
+                                scalars[of_wave + U64(127)] = U32(result >> U64(32))
+                            _spread(result, active, at, n)
+                elif kind == LANE:
+                    s, t = SOURCE, SOURCE + OF_SOURCE
+                    low = first_word + U64(row[s + WHICH]) * n
+                    if row[s + FROM] != AS_IT_IS:
+                        low = room
+                        _fetch(
+                            row, s, 0, v, first_word, low, scalars, of_wave, exec_mask, patterns, n
+                        )
+                    if op == PERMUTE:  # what lanes read of others; both operands are registers
+                        high = first_word + U64(row[t + WHICH]) * n
+                        for i in range(n):
+                            lane = U64(U32(v[high + i] + U32(row[OFFSET])) >> U32(2)) % n
+                            out[i] = v[low + lane] if exec_mask >> lane & U64(1) else U32(0)
+                        words = 1
+                    elif op == WRITE_LANE:
+                        lane = _scalar_operand(row, t, scalars, of_wave) % n
+                        mask = U64(1) << lane
+                        out[lane] = v[low + lane]
+                        _spread(mask, lane_mask, U64(0), n)
+                        on, on_at, words = lane_mask, U64(0), 1
+                    else:
+                        lane = _scalar_operand(row, t, scalars, of_wave) % n
+                        if op == READ_FIRST:
+                            lane = _behind(exec_mask) if exec_mask else U64(0)
+                        scalars[of_wave + U64(row[OUT])] = v[low + lane]
+                elif kind == LOADED:
+                    if not _load_scalars(row, scalars, of_wave, memory, wave):
+                        stuck[wave] = True
+                        break
+                elif kind in (ACCESS, CHANGE):
+                    low = first_word + U64(row[SOURCE + WHICH]) * n
+                    if row[SOURCE + FROM] != AS_IT_IS:
+                        low = room
+                        _fetch(row, SOURCE, 0, v, first_word, low, scalars, of_wave, exec_mask,
+                               patterns, n)  # fmt: skip
+                    begin = I64(0)
+                    if row[SOURCE + OF_SOURCE + FROM] == OF_SCALARS:
+                        begin = I64(_scalar_operand(row, SOURCE + OF_SOURCE, scalars, of_wave))
+                        if row[SPACE] == PRIVATE:
+                            begin = I64(I32(U32(begin)))
+                    content = contents_of[0]
+                    if row[SPACE] == LOCAL:
+                        content = contents_of[1]
+                    elif row[SPACE] == PRIVATE:
+                        content = contents_of[2]
+                    good = True
+                    for part in range(row[PARTS]):
+                        place = places[part]
+                        good &= _locate(row, row[STEP] * part, v, (low, low + n), begin, active, at,
+                                        memory, wave, place, n)  # fmt: skip
+                    if not good:
+                        stuck[wave] = True
+                        break
+                    if notes and row[SPACE] <= BY_BASE:
+                        _note_words(row, active, at, memory, wave, places[0], n)
+                    for part in range(row[PARTS]):
+                        if kind == CHANGE and op >= 0:
+                            of = first_word + U64(row[SOURCE + 2 * OF_SOURCE + WHICH]) * n
+                            _change(op, content, places[0], active, at, v, of, out, n)
+                        elif row[LOADS]:
+                            to = U64(part * row[WORDS] * LANES)
+                            _load(row, content, places[part], active, at, out, to, n)
+                        else:
+                            of = SOURCE + 2 * OF_SOURCE + part
+                            of_data = first_word + U64(row[of + WHICH]) * n
+                            _store(row, content, places[part], active, at, v, of_data, n)
+                    words = row[WORDS] * row[PARTS] if row[LOADS] else 0
+                    if row[CHANGED] and row[LOADS]:
+                        _change_result(row, v, first_word + U64(row[OUT]) * n, out, n)
+                for word in range(words):
+                    register = row[OUT] + word
+                    if word and kind == VECTOR and row[PARTS] > 1:
+                        register = second[OUT]
+                    target = first_word + U64(register) * n
+                    _put(v, target, out, U64(word * LANES), on, on_at, mask == whole_mask, n)
+                    if recorded[wave] and mask:
+                        written = control[WRITTEN]
+                        writes[written, 0], writes[written, 1] = wave, steps[wave] + count
+                        writes[written, 2], masks[written] = register, mask
+                        for i in range(n):
+                            contents[written, i] = v[target + i]
+                        control[WRITTEN] = written + 1
+                if row[ASKS]:
+                    asks[wave] = True
+                if control[LOGS]:
+                    _log_step(wave, 2 * row[NUMBER] + I64(idle), log, control)
+                count += 1
+                follows = row[AFTER]
+                number += 1
+                if kind == JUMP:
+                    taken = True
+                    if op < 2:
+                        taken = scc[wave] == op
+                    elif op < 4:
+                        vcc = U64(scalars[of_wave + U64(106)])
+                        if n > U64(32):
+                            vcc |= U64(scalars[of_wave + U64(107)]) << U64(32)
+                        taken = (vcc != U64(0)) == (op == 3)
+                    elif op < 6:
+                        taken = (exec_mask != U64(0)) == (op == 5)
+                    if taken:
+                        if row[TARGET] < follows:
+                            _jump_back(wave, state)
+                        follows = row[TARGET]
+                    break
+                if kind in (WAITS, ENDS):
+                    _pause(wave, kind == ENDS, state)
+                    break
+                if kind == CHANGE or second_rows <= number:
+                    break
+            pc[wave] = follows
+            steps[wave] += count
+            control[LEFT] -= count
+            control[EXECUTED] += count
+        if not went:
+            return

@@ -1,0 +1,860 @@
+"""Instructions as rows of numbers, which the compiled interpreter executes.
+
+What has no row here is left to its closure: rare instructions and forms, and all that the closure
+refuses.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from mcage.tracing.emulation import interpreter as of
+from mcage.tracing.emulation.arithmetic import OPERATIONS, Array
+from mcage.tracing.emulation.machine import (
+    EXEC,
+    NULL,
+    VCC,
+    Instruction,
+    Machine,
+    Operand,
+    UnsupportedError,
+    constant_bits,
+    register_number,
+)
+from mcage.tracing.emulation.memory import lanes_swizzled, moved_by
+from mcage.tracing.emulation.scalar import types_of
+from mcage.tracing.emulation.vector import (
+    TYPES_WITH_MASK,
+    factor_of,
+    keeps_half,
+    lanes_read,
+    lanes_written,
+    makes_nans,
+    plain_name,
+)
+
+_WORD, _HALF = 0xFFFFFFFF, 0xFFFF
+_MOST_SCALARS = 124
+"""The registers behind are M0, NULL and EXEC."""
+
+
+class NoRowError(Exception):
+    """An instruction that only its closure executes."""
+
+
+class Rows:
+    """Rows of the instructions of a listing.
+
+    Parameters
+    ----------
+    places : sequence of (int, int)
+        Address and bytes of each instruction, in the order of addresses.
+    base : int
+        What is added to these addresses.
+    machine : Machine
+        A machine like those that execute them.
+
+    Attributes
+    ----------
+    rows : int64[2 x instructions, columns]
+        One for each instruction, then one for the second part of each.
+    row_of : int32[words]
+        By address in words: number of its row, -1 if no instruction begins there.
+    patterns : int8[patterns, lanes]
+        Lane that each lane reads, -1 if there is none.
+    """
+
+    def __init__(self, places: Sequence[tuple[int, int]], base: int, machine: Machine) -> None:
+        self.machine = machine
+        self.rows = np.zeros((2 * len(places), of.COLUMNS), np.int64)
+        last = max((first + size for first, size in places), default=0)
+        self.row_of = np.full(last // 4 + 1, -1, np.int32)
+        for number, (first, size) in enumerate(places):
+            if not first % 4:
+                self.row_of[first // 4] = number
+                self.rows[number, [of.AT, of.AFTER]] = base + first, base + first + size
+        self.patterns = np.zeros((1, of.LANES), np.int8)
+
+    def pattern(self, index: Array, there: Array) -> int:
+        """Number of a new pattern: the lane that each lane reads, and whether there is one."""
+        lanes = np.full((1, of.LANES), -1, np.int8)
+        lanes[0, : len(index)] = np.where(there, index, -1)
+        self.patterns = np.concatenate([self.patterns, lanes])
+        return len(self.patterns) - 1
+
+    def enter(
+        self, place: int, number: int, parts: Sequence[Instruction], known: Mapping[str, int]
+    ) -> bool:
+        """Make the row of an instruction; False if it is left to its closure.
+
+        Parameters
+        ----------
+        place : int
+            Address without the base.
+        number : int
+            Number of the instruction.
+        parts : sequence of Instruction
+            The instruction, or both parts of a dual issue.
+        known : mapping of str to int
+            Columns that are known already, in small letters.
+        """
+        if place % 4:
+            return False
+        index = int(self.row_of[place // 4])
+        row, second = self.rows[index], self.rows[index + len(self.rows) // 2]
+        row[of.AT + 2 :] = row[: of.AT] = second[:] = 0
+        row[of.NUMBER], row[of.KIND] = number, of.CLOSED
+        try:
+            maker = _Maker(self, row, second)
+            if "kind" not in known:
+                maker.make(parts)
+        except (NoRowError, UnsupportedError, ValueError, KeyError, IndexError):
+            row[of.KIND] = of.CLOSED
+        for name, value in known.items():
+            row[getattr(of, name.upper())] = value
+        return bool(row[of.KIND] > of.CLOSED)
+
+
+def _require(possible: bool) -> None:
+    if not possible:
+        raise NoRowError
+
+
+# What instructions compute, by their names; a second number says that the first two operands
+# change places.
+
+
+def _named(table: Sequence[tuple[str, str, tuple[int, ...]]]) -> dict[str, tuple[int, ...]]:
+    """Entries of rows of a table: names, what stands for each ``T`` in them, and the entry."""
+    return {
+        name.replace("T", kind): entry
+        for names, kinds, entry in table
+        for kind in kinds.split()
+        for name in names.split()
+    }
+
+
+_COMPUTED = _named(
+    (
+        ("v_mov_b32 v_accvgpr_read v_accvgpr_write v_accvgpr_mov_b32", "-", (of.MOV,)),
+        ("v_accvgpr_read_b32 v_accvgpr_write_b32 v_mov_b16", "-", (of.MOV,)),
+        ("v_cvt_f32_f16 v_cvt_f16_f32 v_cvt_u32_u16 v_cvt_i32_i16", "-", (of.MOV,)),
+        ("v_add_T v_add_nc_T", "u32 i32 u16 i16", (of.ADD,)),
+        ("v_sub_T v_sub_nc_T", "u32 i32 u16 i16", (of.SUB,)),
+        ("v_subrev_T v_subrev_nc_T", "u32 i32 u16 i16", (of.SUB, 1)),
+        ("v_and_T", "b32 b16", (of.AND,)),
+        ("v_or_T", "b32 b16", (of.OR,)),
+        ("v_xor_T", "b32 b16", (of.XOR,)),
+        ("v_xnor_b32", "-", (of.XNOR,)),
+        ("v_not_T", "b32 b16", (of.NOT,)),
+        ("v_lshlrev_b32", "-", (of.LSHL, 1)),
+        ("v_lshl_b32", "-", (of.LSHL,)),
+        ("v_lshrrev_b32", "-", (of.LSHR, 1)),
+        ("v_lshr_b32", "-", (of.LSHR,)),
+        ("v_ashrrev_i32", "-", (of.ASHR, 1)),
+        ("v_ashr_i32", "-", (of.ASHR,)),
+        ("v_lshlrev_b16", "-", (of.LSHL16, 1)),
+        ("v_lshrrev_b16", "-", (of.LSHR16, 1)),
+        ("v_ashrrev_i16", "-", (of.ASHR16, 1)),
+        ("v_lshl_add_u32", "-", (of.LSHL_ADD,)),
+        ("v_add_lshl_u32", "-", (of.ADD_LSHL,)),
+        ("v_lshl_or_b32", "-", (of.LSHL_OR,)),
+        ("v_add3_u32", "-", (of.ADD3,)),
+        ("v_and_or_b32", "-", (of.AND_OR,)),
+        ("v_or3_b32", "-", (of.OR3,)),
+        ("v_xor3_b32", "-", (of.XOR3,)),
+        ("v_xad_u32", "-", (of.XAD,)),
+        ("v_bfi_b32", "-", (of.BFI,)),
+        ("v_bfm_b32", "-", (of.BFM,)),
+        ("v_bfe_u32", "-", (of.BFE_U,)),
+        ("v_bfe_i32", "-", (of.BFE_I,)),
+        ("v_alignbit_b32", "-", (of.ALIGNBIT,)),
+        ("v_alignbyte_b32", "-", (of.ALIGNBYTE,)),
+        ("v_bcnt_u32_b32", "-", (of.BCNT,)),
+        ("v_bfrev_b32", "-", (of.BFREV,)),
+        ("v_ffbh_u32 v_clz_i32_u32", "-", (of.FFBH_U,)),
+        ("v_ffbl_b32 v_ctz_i32_b32", "-", (of.FFBL,)),
+        ("v_ffbh_i32 v_cls_i32", "-", (of.FFBH_I,)),
+        ("v_min_T", "i32 i16", (of.MIN_I,)),
+        ("v_max_T", "i32 i16", (of.MAX_I,)),
+        ("v_min_T", "u32 u16", (of.MIN_U,)),
+        ("v_max_T", "u32 u16", (of.MAX_U,)),
+        ("v_min3_T", "i32 i16", (of.MIN3_I,)),
+        ("v_max3_T", "i32 i16", (of.MAX3_I,)),
+        ("v_med3_T", "i32 i16", (of.MED3_I,)),
+        ("v_min3_T", "u32 u16", (of.MIN3_U,)),
+        ("v_max3_T", "u32 u16", (of.MAX3_U,)),
+        ("v_med3_T", "u32 u16", (of.MED3_U,)),
+        ("v_mul_lo_T", "u32 i32 u16", (of.MUL_LO,)),
+        ("v_mul_hi_u32", "-", (of.MUL_HI_U,)),
+        ("v_mul_hi_i32", "-", (of.MUL_HI_I,)),
+        ("v_mul_u32_u24", "-", (of.MUL_U24,)),
+        ("v_mul_i32_i24", "-", (of.MUL_I24,)),
+        ("v_mad_u32_u24", "-", (of.MAD_U24,)),
+        ("v_mad_i32_i24", "-", (of.MAD_I24,)),
+        ("v_mad_T", "u16 i16 u32_u16 i32_i16", (of.MAD_U16,)),
+        ("v_cndmask_T", "b32 b16", (of.CNDMASK,)),
+        ("v_pack_b32_f16", "-", (of.PACK,)),
+        ("v_cvt_f32_i32", "-", (of.F32_I32,)),
+        ("v_cvt_f32_u32", "-", (of.F32_U32,)),
+        ("v_cvt_f32_ubyteT", "0 1 2 3", (of.F32_UBYTE,)),
+        ("v_cvt_i32_f32", "-", (of.I32_F32,)),
+        ("v_cvt_u32_f32", "-", (of.U32_F32,)),
+        ("v_add_T", "f32 f16", (of.ADD_F32,)),
+        ("v_sub_T", "f32 f16", (of.SUB_F32,)),
+        ("v_subrev_T", "f32 f16", (of.SUBREV_F32,)),
+        ("v_mul_T", "f32 f16", (of.MUL_F32,)),
+        ("v_fma_f32 v_fmac_f32 v_fmaak_f32 v_fmamk_f32", "-", (of.FMA_F32,)),
+        ("v_mad_f32 v_mac_f32 v_madak_f32 v_madmk_f32", "-", (of.MAD_F32,)),
+        ("v_min_T v_min_num_T", "f32 f16", (of.MIN_F32,)),
+        ("v_max_T v_max_num_T", "f32 f16", (of.MAX_F32,)),
+        ("v_min3_T v_min3_num_T", "f32 f16", (of.MIN3_F32,)),
+        ("v_max3_T v_max3_num_T", "f32 f16", (of.MAX3_F32,)),
+        ("v_med3_T v_med3_num_T", "f32 f16", (of.MED3_F32,)),
+        ("v_trunc_T", "f32 f16", (of.TRUNC_F32,)),
+        ("v_ceil_T", "f32 f16", (of.CEIL_F32,)),
+        ("v_floor_T", "f32 f16", (of.FLOOR_F32,)),
+        ("v_rndne_T", "f32 f16", (of.RNDNE_F32,)),
+        ("v_fract_f32", "-", (of.FRACT_F32,)),
+        ("v_rcp_f32 v_rcp_iflag_f32", "-", (of.RCP_F32,)),
+        ("v_rsq_f32", "-", (of.RSQ_F32,)),
+        ("v_sqrt_f32", "-", (of.SQRT_F32,)),
+        ("v_ldexp_f32", "-", (of.LDEXP_F32,)),
+        ("v_frexp_mant_f32", "-", (of.FREXP_MANT_F32,)),
+        ("v_frexp_exp_i32_f32", "-", (of.FREXP_EXP_F32,)),
+        ("v_lshlrev_b64", "-", (of.LSHL64, 1)),
+        ("v_lshrrev_b64", "-", (of.LSHR64, 1)),
+        ("v_ashrrev_i64", "-", (of.ASHR64, 1)),
+        ("v_lshl_add_u64", "-", (of.LSHL_ADD64,)),
+        ("v_mov_b64", "-", (of.MOV64,)),
+        ("v_add_f64", "-", (of.ADD_F64,)),
+        ("v_mul_f64", "-", (of.MUL_F64,)),
+        ("v_fma_f64 v_fmac_f64", "-", (of.FMA_F64,)),
+        ("v_min_f64", "-", (of.MIN_F64,)),
+        ("v_max_f64", "-", (of.MAX_F64,)),
+        ("v_trunc_f64", "-", (of.TRUNC_F64,)),
+        ("v_ceil_f64", "-", (of.CEIL_F64,)),
+        ("v_floor_f64", "-", (of.FLOOR_F64,)),
+        ("v_rndne_f64", "-", (of.RNDNE_F64,)),
+        ("v_cvt_f64_f32", "-", (of.F64_F32,)),
+        ("v_cvt_f64_i32", "-", (of.F64_I32,)),
+        ("v_cvt_f64_u32", "-", (of.F64_U32,)),
+        ("v_cvt_f32_f64", "-", (of.F32_F64,)),
+        ("v_cvt_i32_f64", "-", (of.I32_F64,)),
+        ("v_cvt_u32_f64", "-", (of.U32_F64,)),
+    )
+)
+
+_WITH_MASK = _named(
+    (
+        ("v_add_co_u32 v_addc_co_u32", "-", (of.ADD_CO,)),
+        ("v_sub_co_u32 v_subb_co_u32", "-", (of.SUB_CO,)),
+        ("v_subrev_co_u32 v_subbrev_co_u32", "-", (of.SUB_CO, 1)),
+        ("v_mad_u64_u32", "-", (of.MAD_U64_U32,)),
+        ("v_mad_i64_i32", "-", (of.MAD_I64_I32,)),
+    )
+)
+
+_COMPARED = {
+    **{"i16": of.CMP_I32, "i32": of.CMP_I32, "u16": of.CMP_U32, "u32": of.CMP_U32},
+    **{"i64": of.CMP_I64, "u64": of.CMP_U64, "f16": of.CMP_F32, "f32": of.CMP_F32},
+    "f64": of.CMP_F64,
+}
+
+_RELATIONS = {
+    **{"f": 0, "lt": 1, "eq": 2, "le": 3, "gt": 4, "lg": 5, "ge": 6, "o": 7, "u": 8},
+    **{"nge": 9, "nlg": 10, "ngt": 11, "nle": 12, "ne": 13, "neq": 13, "nlt": 14},
+    **{"t": 15, "tru": 15},
+}
+"""1 if less counts, 2 if equal, 4 if greater, 8 if unordered; the sum of those that do."""
+
+_OF_LANES = {
+    **{"v_readfirstlane_b32": of.READ_FIRST, "v_readlane_b32": of.READ_LANE},
+    **{"v_writelane_b32": of.WRITE_LANE, "ds_bpermute_b32": of.PERMUTE},
+}
+
+_CHANGES = _named(
+    (
+        ("add add_T", "u32", (of.A_ADD,)),
+        ("sub sub_T", "u32", (of.A_SUB,)),
+        ("and and_T", "b32", (of.A_AND,)),
+        ("or or_T", "b32", (of.A_OR,)),
+        ("xor xor_T", "b32", (of.A_XOR,)),
+        ("swap swap_T wrxchg_T storexchg_T", "b32", (of.A_SWAP,)),
+        ("smin min_T", "i32", (of.A_MIN_I,)),
+        ("smax max_T", "i32", (of.A_MAX_I,)),
+        ("umin min_T", "u32", (of.A_MIN_U,)),
+        ("umax max_T", "u32", (of.A_MAX_U,)),
+    )
+)
+
+_SCALAR = _named(
+    (
+        ("s_mov_T", "b32 b64", (of.S_MOV, 0)),
+        ("s_movk_i32 s_getpc_b64", "-", (of.S_MOV, 0)),
+        *(
+            (f"s_{names}".replace(" ", " s_"), "b32 b64", (op, 0))
+            for names, op in (
+                *(("not_T", of.S_NOT), ("and_T", of.S_AND), ("or_T", of.S_OR)),
+                *(("xor_T", of.S_XOR), ("nand_T", of.S_NAND), ("nor_T", of.S_NOR)),
+                *(("xnor_T", of.S_XNOR), ("andn1_T and_not0_T", of.S_ANDN1)),
+                *(("andn2_T and_not1_T", of.S_ANDN2), ("orn1_T or_not0_T", of.S_ORN1)),
+                *(("orn2_T or_not1_T", of.S_ORN2), ("lshl_T", of.S_LSHL), ("lshr_T", of.S_LSHR)),
+                *(("cselect_T", of.S_SELECT), ("brev_T", of.S_BREV), ("bcnt1_i32_T", of.S_ONES)),
+                *(("ff1_i32_T ctz_i32_T", of.S_FF1), ("flbit_i32_T", of.S_FLBIT)),
+                *(("bitcmp0_T", of.S_BIT0), ("bitcmp1_T", of.S_BIT1), ("bfm_T", of.S_BFM)),
+            )
+        ),
+        ("s_clz_i32_uT", "32 64", (of.S_FLBIT, 0)),
+        ("s_ashr_T", "i32 i64", (of.S_ASHR, 0)),
+        ("s_bfe_T", "u32 u64", (of.S_BFE_U, 0)),
+        ("s_bfe_T", "i32 i64", (of.S_BFE_I, 0)),
+        ("s_cmov_T", "b32 b64", (of.S_SELECT, 0, 1)),
+        ("s_cmovk_i32", "-", (of.S_SELECT, 0, 1)),
+        ("s_add_u32 s_add_co_u32", "-", (of.S_ADD_U, 0)),
+        ("s_sub_u32 s_sub_co_u32", "-", (of.S_SUB_U, 0)),
+        ("s_add_i32 s_add_co_i32 s_addk_i32 s_addk_co_i32", "-", (of.S_ADD_I, 0)),
+        ("s_sub_i32 s_sub_co_i32", "-", (of.S_SUB_I, 0)),
+        ("s_addc_u32 s_add_co_ci_u32", "-", (of.S_ADDC, 0)),
+        ("s_subb_u32 s_sub_co_ci_u32", "-", (of.S_SUBB, 0)),
+        ("s_mul_i32 s_mulk_i32", "-", (of.S_MUL, 0)),
+        ("s_mul_hi_u32", "-", (of.S_MUL_HI_U, 0)),
+        ("s_mul_hi_i32", "-", (of.S_MUL_HI_I, 0)),
+        ("s_min_i32", "-", (of.S_MIN_I, 0)),
+        ("s_max_i32", "-", (of.S_MAX_I, 0)),
+        ("s_min_u32", "-", (of.S_MIN_U, 0)),
+        ("s_max_u32", "-", (of.S_MAX_U, 0)),
+        ("s_sext_i32_i8", "-", (of.S_SEXT8, 0)),
+        ("s_sext_i32_i16", "-", (of.S_SEXT16, 0)),
+        *((f"s_lshl{n}_add_u32", "-", (of.S_LSHL_ADD, n)) for n in range(1, 5)),
+        *(
+            (f"s_cmp_{relation}_T s_cmpk_{relation}_T", kinds, (op, _RELATIONS[relation]))
+            for relation in ("eq", "lg", "gt", "ge", "lt", "le")
+            for kinds, op in (("i32", of.S_CMP_I32), ("u32 u64", of.S_CMP_U))
+        ),
+        ("s_add_nc_u64 s_add_u64", "-", (of.S_ADD64, 0)),
+        ("s_sub_nc_u64 s_sub_u64", "-", (of.S_SUB64, 0)),
+        ("s_pack_ll_b32_b16", "-", (of.S_PACK_LL, 0)),
+        ("s_pack_lh_b32_b16", "-", (of.S_PACK_LH, 0)),
+        ("s_pack_hh_b32_b16", "-", (of.S_PACK_HH, 0)),
+        ("s_abs_i32", "-", (of.S_ABS, 0)),
+    )
+)
+
+_BRANCHES = {
+    **{"s_cbranch_scc0": 0, "s_cbranch_scc1": 1, "s_cbranch_vccz": 2, "s_cbranch_vccnz": 3},
+    **{"s_cbranch_execz": 4, "s_cbranch_execnz": 5, "s_branch": 6},
+}
+"""Conditions of branches, as the interpreter numbers them."""
+
+
+def branch_number(name: str) -> int:
+    """Number of the condition of a branch."""
+    return _BRANCHES[name]
+
+
+class _Maker:
+    """Makes a row."""
+
+    def __init__(self, rows: Rows, row: Array, second: Array) -> None:
+        self._rows, self._machine = rows, rows.machine
+        self._row, self._second = row, second
+        for each in (row, second):
+            each[[of.MASK_OUT, of.MASK_IN, of.PATTERN]] = -1
+            each[of.PARTS] = 1
+            each[[of.PART, of.BITS_OUT]] = _WORD
+            for source in range(3):
+                at = of.SOURCE + source * of.OF_SOURCE
+                each[[at + of.BITS, at + of.KEEPS]] = _WORD
+
+    def make(self, parts: Sequence[Instruction]) -> None:
+        """Fill in a row.
+
+        Raises
+        ------
+        NoRowError, UnsupportedError, ...
+            It has none.
+        """
+        inst, row = parts[0], self._row
+        if len(parts) == 2:
+            for part, into in zip(parts, (row, self._second), strict=True):
+                self._computed(replace(part, name=part.name.replace("v_dual_", "v_")), into)
+                _require(into[of.WORDS] == 1 and into[of.OP] < of.FIRST_WIDE)
+            row[of.MASK_IN] = max(row[of.MASK_IN], self._second[of.MASK_IN])
+            row[of.PARTS] = row[of.WORDS] = 2
+            return
+        if plain_name(inst.name) in _WITH_MASK:
+            self._with_mask(inst)
+            return
+        for pattern, make in self._families:
+            if re.match(pattern, inst.name):
+                make(self, inst)
+                return
+        self._computed(inst, row)
+
+    # Operands.
+
+    def _operand(self, into: Array, source: int, operand: Operand, kind: str = "u32") -> Array:
+        """Columns of a source of a type, without modifiers."""
+        words = 2 if kind.endswith("64") else 1
+        columns = into[of.SOURCE + source * of.OF_SOURCE :][: of.OF_SOURCE]
+        columns[of.WIDE] = words - 1
+        if operand.kind in ("v", "a"):
+            columns[of.FROM], columns[of.WHICH] = of.AS_IT_IS, self._register(operand, words)
+        elif operand.kind == "s" and operand.number != NULL:
+            _require(operand.number + words <= EXEC + 2)
+            columns[of.FROM], columns[of.WHICH] = of.OF_SCALARS, operand.number
+        else:
+            _require(operand.kind in ("int", "float", "s"))
+            bits = 0 if operand.kind == "s" else constant_bits(operand, kind)
+            columns[[of.FROM, of.WHICH, of.HIGH]] = of.CONSTANT, bits & _WORD, bits >> 32
+        return columns
+
+    def _register(self, operand: Operand, words: int = 1) -> int:
+        number = register_number(operand, self._machine)
+        _require(number + words <= self._machine.registers)
+        return number
+
+    def _source(
+        self, into: Array, source: int, inst: Instruction, operand: Operand, kind: str
+    ) -> None:
+        """A source of a vector instruction, with its modifiers."""
+        constant = f"f{kind[1:]}" if operand.negated or operand.absolute else kind
+        columns = self._operand(into, source, operand, constant)
+        half = operand.half
+        selection = "DWORD"
+        if inst.encoding == "sdwa":
+            selection = inst.modifiers.get(f"src{source}_sel", "DWORD") or "DWORD"
+        elif kind.endswith("16"):
+            half = half or inst.bits("op_sel", source)
+        if selection != "DWORD":
+            self._select(columns, selection, operand.extended)
+            _require(not (operand.extended and kind == "u16"))
+        elif kind.endswith("16"):
+            columns[[of.SHIFT, of.BITS]] = 16 * half, _HALF
+            columns[of.EXTENDS] = 0x8000 if kind == "i16" else 0
+        if kind == "i16" and selection.startswith("WORD"):
+            columns[of.EXTENDS] = 0x8000
+        self._sign(columns, kind, operand.absolute, operand.negated)
+        if inst.encoding == "dpp" and source == 0:
+            self._read_other_lanes(into, inst)
+            _require(columns[of.FROM] == of.AS_IT_IS or columns[of.FROM] == of.REGISTER)
+            columns[of.FROM] = of.REGISTER
+
+    @staticmethod
+    def _select(columns: Array, selection: str, extended: bool) -> None:
+        name, _, number = selection.partition("_")
+        bits = 8 if name == "BYTE" else 16
+        columns[[of.SHIFT, of.BITS]] = bits * int(number), (1 << bits) - 1
+        columns[of.EXTENDS] = (1 << (bits - 1)) if extended else 0
+
+    @staticmethod
+    def _sign(columns: Array, kind: str, absolute: bool, negated: bool) -> None:
+        """Signs, and where the source is taken from once it is no register as it is."""
+        if kind == "f16":
+            columns[of.OF_HALF] = 1
+        sign = 1 << (15 if kind.endswith("16") and kind != "f16" else 31)
+        columns[of.KEEPS] = _WORD & ~sign if absolute else _WORD
+        columns[of.FLIPS] = sign if negated else 0
+        plain = columns[[of.SHIFT, of.BITS, of.OF_HALF, of.KEEPS, of.FLIPS]].tolist()
+        if columns[of.FROM] == of.AS_IT_IS and plain != [0, _WORD, 0, _WORD, 0]:
+            columns[of.FROM] = of.REGISTER
+
+    def _read_other_lanes(self, into: Array, inst: Instruction) -> None:
+        lanes = self._machine.lanes
+        into[of.PATTERN] = self._rows.pattern(*lanes_read(inst.modifiers, lanes))
+        enabled, zero, also_off = lanes_written(inst, lanes)
+        into[of.ENABLED] = np.packbits(np.resize(enabled, 64), bitorder="little").view(np.int64)[0]
+        into[of.BOUND], into[of.ALSO_OFF] = zero, also_off
+
+    def _mask(self, inst: Instruction, position: int) -> int:
+        number = inst.operands[position].number if position < len(inst.operands) else VCC
+        _require(number + self._machine.lanes // 32 <= _MOST_SCALARS or number == EXEC)
+        return number
+
+    # Results.
+
+    def _result(self, into: Array, inst: Instruction, kind: str, sources: int) -> None:
+        operand = inst.operands[0]
+        words = 2 if kind.endswith("64") else 1
+        into[of.OUT], into[of.WORDS] = self._register(operand, words), words
+        factor = factor_of(inst)
+        if "clamp" in inst.modifiers or factor != 1:
+            _require(kind == "f32")
+            into[of.CLAMPS] = "clamp" in inst.modifiers
+            into[of.FACTOR] = int(np.float32(factor).view(np.uint32)) if factor != 1 else 0
+        into[of.TO_HALF] = kind == "f16"
+        selection = inst.modifiers.get("dst_sel", "DWORD") if inst.encoding == "sdwa" else "DWORD"
+        if selection != "DWORD":
+            name, _, number = selection.partition("_")
+            bits = 8 if name == "BYTE" else 16
+            unused = inst.modifiers.get("dst_unused", "UNUSED_PAD")
+            into[[of.PART, of.SHIFT_OUT]] = (1 << bits) - 1, bits * int(number)
+            if unused == "UNUSED_PRESERVE":
+                into[of.KEPT] = _WORD & ~(((1 << bits) - 1) << bits * int(number))
+            elif unused == "UNUSED_SEXT":
+                into[of.SIGN] = 1 << (bits - 1)
+        elif kind.endswith("16"):
+            half = operand.half or inst.bits("op_sel", sources)
+            half = 0 if inst.encoding == "sdwa" else half
+            keeps = inst.encoding != "sdwa" and keeps_half(inst, self._machine, half)
+            self._into_half(into, half, keeps)
+        into[of.CHANGED] = bool(
+            into[[of.FACTOR, of.CLAMPS, of.TO_HALF]].any() or into[of.PART] != _WORD
+        )
+
+    @staticmethod
+    def _into_half(into: Array, half: int, keeps: bool) -> None:
+        into[[of.PART, of.SHIFT_OUT]] = _HALF, 16 * half
+        into[of.KEPT] = (_HALF if half else _WORD & ~_HALF) if keeps else 0
+        into[of.CHANGED] = 1
+
+    # Vector instructions.
+
+    def _computed(self, inst: Instruction, into: Array) -> None:
+        """An instruction that computes each lane by itself."""
+        if re.match(r"v_f?mac_", inst.name):  # the destination is the last source too
+            target = inst.operands[0]
+            last = Operand(target.kind, target.number, target.count)
+            inst = replace(inst, operands=(*inst.operands, last))
+        operation = OPERATIONS[inst.name]
+        op, *order = _COMPUTED[inst.name]
+        into[of.KIND], into[of.OP] = of.VECTOR, op
+        sources = [kind for kind in operation.sources if kind != "mask"]
+        for number, kind in enumerate(sources):
+            self._source(into, number, inst, inst.operands[number + 1], kind)
+            if op == of.PACK:  # the halves as they are
+                operand = inst.operands[number + 1]
+                _require(not (operand.negated or operand.absolute))
+                into[of.SOURCE + number * of.OF_SOURCE + of.OF_HALF] = 0
+        if "mask" in operation.sources:
+            into[of.MASK_IN] = self._mask(inst, 1 + len(sources))
+        if order:  # the first two change places
+            _require(inst.encoding != "dpp")
+            self._swap(into)
+        for byte in range(4):
+            if inst.name == f"v_cvt_f32_ubyte{byte}":
+                _require(inst.encoding != "sdwa")
+                self._select(into[of.SOURCE :], f"BYTE_{byte}", False)
+                self._sign(into[of.SOURCE :], "u32", False, False)
+        if makes_nans(inst.name, operation) and op < of.FIRST_WIDE:
+            into[of.NANS] = len(sources)
+        self._result(into, inst, operation.result, len(operation.sources))
+        _require(op < of.FIRST_WIDE or not into[of.CHANGED])
+
+    @staticmethod
+    def _swap(into: Array) -> None:
+        first, size = of.SOURCE, of.OF_SOURCE
+        into[first : first + 2 * size] = np.roll(into[first : first + 2 * size], size)
+
+    def _with_mask(self, inst: Instruction) -> None:
+        """A result and a mask: sums with a carry, ``v_mad_u64_u32``."""
+        row, name = self._row, plain_name(inst.name)
+        kind, types = TYPES_WITH_MASK[name]
+        op, *order = _WITH_MASK[name]
+        _require("clamp" not in inst.modifiers)
+        row[of.KIND], row[of.OP] = of.VECTOR, op
+        kinds = [kind for kind in types.split() if kind != "mask"]
+        for number, kind_of in enumerate(kinds):
+            self._source(row, number, inst, inst.operands[2 + number], kind_of)
+        if "mask" in types:
+            row[of.MASK_IN] = self._mask(inst, 2 + len(kinds))
+        if order:
+            _require(inst.encoding != "dpp")
+            self._swap(row)
+        if inst.operands[1].number != NULL:
+            row[of.MASK_OUT] = self._mask(inst, 1)
+            _require(row[of.MASK_OUT] != EXEC)
+        self._result(row, inst, kind, len(types.split()))
+        _require(not row[of.CHANGED])
+
+    def _comparison(self, inst: Instruction) -> None:
+        match = re.match(r"v_cmp(x?)_(\w+)_([fiu]\d+)$", inst.name)
+        _require(bool(match))
+        assert match
+        row, (into_exec, relation, kind) = self._row, match.groups()
+        alone = bool(into_exec) and self._machine.generation >= 10
+        row[of.KIND], row[of.OP] = of.COMPARES, _COMPARED[kind]
+        of_class = relation == "class"
+        if of_class:
+            _require(kind == "f32")
+            row[of.OP] = of.CMP_CLASS
+        else:
+            row[of.TARGET] = _RELATIONS[relation]
+        for number in range(2):
+            operand = inst.operands[number + (not alone)]
+            self._source(row, number, inst, operand, "u32" if of_class and number else kind)
+        row[of.MASK_OUT] = EXEC if alone else self._mask(inst, 0)
+        row[of.SPACE] = bool(into_exec) and not alone
+
+    def _mixed(self, inst: Instruction) -> None:
+        """``v_fma_mix``: sources are float16 halves where ``op_sel_hi`` says so."""
+        row = self._row
+        _require(not inst.encoding)
+        row[of.KIND], row[of.NANS] = of.VECTOR, 3
+        row[of.OP] = of.FMA_F32 if inst.name.startswith("v_fma") else of.MAD_F32
+        for number in range(3):
+            operand = inst.operands[number + 1]
+            kind = "f16" if inst.bits("op_sel_hi", number) else "f32"
+            columns = self._operand(row, number, operand, kind)
+            if kind == "f16":
+                columns[[of.SHIFT, of.BITS]] = 16 * inst.bits("op_sel", number), _HALF
+            absolute = operand.absolute or bool(inst.bits("neg_hi", number))
+            negated = operand.negated or bool(inst.bits("neg_lo", number))
+            self._sign(columns, kind, absolute, negated)
+        row[of.OUT], row[of.WORDS] = self._register(inst.operands[0]), 1
+        row[of.CLAMPS] = row[of.CHANGED] = "clamp" in inst.modifiers
+        if inst.name.endswith("f16"):
+            row[of.TO_HALF] = 1
+            self._into_half(row, int("mixhi" in inst.name), True)
+
+    def _packed(self, inst: Instruction) -> None:
+        """Two words of pairs: ``v_pk_fma_f32`` and others, ``v_pk_mov_b32``."""
+        name = f"v_{inst.name.removeprefix('v_pk_')}"
+        operation, (op,) = OPERATIONS[name], _COMPUTED[name]
+        _require(operation.result.endswith("32") and not inst.encoding)
+        for part, into in enumerate((self._row, self._second)):
+            into[of.KIND], into[of.OP] = of.VECTOR, op
+            for number, kind in enumerate(operation.sources):
+                which = inst.bits("op_sel_hi", number, 1) if part else inst.bits("op_sel", number)
+                source = number
+                if op == of.MOV:
+                    source, which = part, inst.bits("op_sel", part)
+                operand = inst.operands[source + 1]
+                if operand.kind in ("v", "a", "s") and operand.number != NULL:
+                    operand = replace(operand, number=operand.number + which, count=1)
+                columns = self._operand(into, number, operand, kind)
+                sign = bool(inst.bits("neg_hi" if part else "neg_lo", source)) ^ operand.negated
+                is_float = kind.startswith("f")
+                self._sign(columns, kind, is_float and operand.absolute, is_float and sign)
+            into[of.OUT] = self._register(inst.operands[0], 2) + part
+            if makes_nans(name, operation):
+                into[of.NANS] = len(operation.sources)
+            if "clamp" in inst.modifiers:
+                _require(operation.result == "f32")
+                into[of.CLAMPS] = into[of.CHANGED] = 1
+        self._row[of.PARTS] = self._row[of.WORDS] = 2
+
+    def _count_below(self, inst: Instruction) -> None:
+        row = self._row
+        _require(not inst.encoding)
+        row[of.KIND], row[of.OP] = of.VECTOR, of.COUNT_BELOW
+        for number in range(2):
+            self._operand(row, number, inst.operands[number + 1])
+        self._operand(row, 2, Operand("int", 0 if "lo" in inst.name else 32))
+        row[of.OUT], row[of.WORDS] = self._register(inst.operands[0]), 1
+
+    def _lane(self, inst: Instruction) -> None:
+        """``v_readlane`` and others; ``ds_bpermute``."""
+        row, operands = self._row, inst.operands
+        _require(not inst.encoding)
+        row[of.KIND], row[of.OP] = of.LANE, _OF_LANES[inst.name]
+        if inst.name == "ds_bpermute_b32":
+            columns = self._operand(row, 0, operands[2])
+            _require(columns[of.FROM] == of.AS_IT_IS)
+            row[of.SOURCE + of.OF_SOURCE + of.WHICH] = self._register(operands[1])
+            row[of.OUT], row[of.OFFSET] = self._register(operands[0]), inst.modifier("offset")
+            return
+        columns = self._operand(row, 0, operands[1])
+        lane = operands[2] if len(operands) > 2 else Operand("int", 0)
+        _require(lane.kind in ("s", "int"))
+        self._scalar_operand(1, lane, "u32")
+        if inst.name == "v_writelane_b32":
+            _require(columns[of.FROM] in (of.OF_SCALARS, of.CONSTANT))
+            row[of.OUT] = self._register(operands[0])
+        else:
+            row[of.OUT] = self._scalar_target(operands[0], 1)
+
+    def _swizzle(self, inst: Instruction) -> None:
+        row, lanes = self._row, self._machine.lanes
+        row[of.KIND], row[of.OP] = of.VECTOR, of.MOV
+        columns = self._operand(row, 0, inst.operands[1])
+        _require(columns[of.FROM] == of.AS_IT_IS)
+        columns[of.FROM] = of.REGISTER
+        index = lanes_swizzled(inst.modifiers.get("offset", "0"), lanes)
+        row[of.PATTERN] = self._rows.pattern(index, index >= 0)
+        row[[of.ENABLED, of.BOUND]] = -1, 1
+        row[of.OUT], row[of.WORDS] = self._register(inst.operands[0]), 1
+
+    # Scalar instructions.
+
+    def _scalar_operand(self, source: int, operand: Operand, kind: str) -> None:
+        columns = self._operand(self._row, source, operand, kind)
+        if columns[of.FROM] == of.CONSTANT:
+            bits = 0 if operand.kind == "s" else constant_bits(operand, kind)
+            columns[of.WHICH] = np.array([bits], np.uint64).view(np.int64)[0]
+
+    def _scalar_target(self, operand: Operand, words: int) -> int:
+        _require(operand.kind == "s" and operand.number + words <= _MOST_SCALARS + 1)
+        return operand.number
+
+    def _scalar(self, inst: Instruction) -> None:
+        row = self._row
+        types = types_of(inst.name)
+        _require(types is not None)
+        assert types
+        result, kinds = types
+        op, extra, *order = _SCALAR[inst.name]
+        _require(inst.name != "s_bfm_b64")
+        row[of.KIND], row[of.OP], row[of.TARGET] = of.SCALAR, op, extra
+        operands = [kind for kind in kinds if kind not in ("scc", "pc")]
+        first = int(len(inst.operands) > len(operands))
+        for number, kind in enumerate(operands):
+            operand = inst.operands[first + number]
+            if kind in ("k", "ku"):
+                _require(operand.kind == "int")
+                bits = operand.number & _HALF
+                signed = (bits ^ 0x8000) - 0x8000
+                operand = Operand("int", bits if kind == "ku" else signed & _WORD)
+                kind = "u32"
+            self._scalar_operand(number, operand, kind)
+        if kinds == ("pc",):
+            row[of.SOURCE + of.FROM], row[of.SOURCE + of.WHICH] = of.CONSTANT, row[of.AFTER]
+        if order:
+            self._swap(row)
+        if result == "scc":
+            return
+        words = 2 if result.endswith("64") else 1
+        target = inst.operands[0]
+        _require(target.kind == "s")
+        if target.number == NULL:
+            return
+        whole = target.number == EXEC and words == self._machine.lanes // 32
+        row[of.OUT] = EXEC if whole else self._scalar_target(target, words)
+        row[of.WORDS] = words
+
+    def _saves(self, inst: Instruction) -> None:
+        match = re.match(r"s_(\w+?)_(saveexec|wrexec)_b(32|64)$", inst.name)
+        _require(bool(match))
+        assert match
+        row, words = self._row, int(match[3]) // 32
+        _require(words == self._machine.lanes // 32)
+        row[of.KIND], row[of.OP] = of.SAVES, _SCALAR[f"s_{match[1]}_b{match[3]}"][0]
+        row[of.TARGET] = match[2] == "saveexec"
+        self._scalar_operand(0, inst.operands[1], f"u{match[3]}")
+        row[of.OUT], row[of.WORDS] = self._scalar_target(inst.operands[0], words), words
+
+    def _scalar_load(self, inst: Instruction) -> None:
+        match = re.match(r"s_load_(?:dword(?:x(\d+))?|b(\d+))$", inst.name)
+        _require(bool(match))
+        assert match
+        row, (_, base, step) = self._row, inst.operands
+        words = int(match[2]) // 32 if match[2] else int(match[1] or 1)
+        row[of.KIND], row[of.SIZE], row[of.WORDS] = of.LOADED, 4, words
+        self._scalar_operand(0, base, "u64")
+        row[of.OFFSET] = inst.modifier("offset")
+        if step.kind == "int":
+            row[of.OFFSET] += step.number
+        elif step.number != NULL:
+            self._scalar_operand(1, step, "u32")
+        _require(base.kind == "s" and base.number != NULL)
+        row[of.OUT] = inst.operands[0].number
+        _require(inst.operands[0].kind == "s" and row[of.OUT] + words <= _MOST_SCALARS)
+
+    # Accesses to memory.
+
+    def _access(self, inst: Instruction) -> None:
+        match = re.match(r"(global|flat|scratch)_(load|store)_(\w+)$", inst.name)
+        _require(bool(match) and "lds" not in inst.modifiers)
+        assert match
+        where, loads = match[1], match[2] == "load"
+        operands = inst.operands
+        address, data = ((operands[1:], operands[0]) if loads else
+                         ((operands[0], *operands[2:]), operands[1]))  # fmt: skip
+        self._move(inst, match[3], loads, (data,))
+        self._address(where, address)
+
+    def _address(self, where: str, address: Sequence[Operand]) -> None:
+        row, (vector, *others) = self._row, address
+        base = next((o for o in others if o.kind == "s" and o.number != NULL), None)
+        if where == "scratch":
+            row[of.SPACE] = of.PRIVATE
+        else:
+            row[of.SPACE] = of.GLOBAL if base is None else of.BY_BASE
+        nothing = vector.kind not in ("v", "a")
+        _require(not nothing or row[of.SPACE] != of.GLOBAL)
+        kind = "u64" if row[of.SPACE] == of.GLOBAL else "u32"
+        self._operand(row, 0, Operand("int", 0) if nothing else vector, kind)
+        if base is not None:
+            self._scalar_operand(1, base, "u64" if row[of.SPACE] == of.BY_BASE else "u32")
+
+    def _move(self, inst: Instruction, text: str, loads: bool, data: Sequence[Operand]) -> None:
+        """What is loaded or stored, at one place or at several."""
+        row, moved = self._row, moved_by(text)
+        row[of.KIND], row[of.LOADS] = (of.ACCESS, 1) if loads else (of.CHANGE, 0)
+        row[of.OP], row[of.OFFSET] = -1, inst.modifier("offset")
+        row[of.SIZE], row[of.WORDS] = moved.size, moved.words
+        if not loads:
+            row[of.SHIFT_OUT] = 16 if moved.half else 0
+            for number, operand in enumerate(data):
+                at = of.SOURCE + 2 * of.OF_SOURCE + of.WHICH + number
+                row[at] = self._register(operand, moved.words)
+            return
+        row[of.OUT] = self._register(data[0], moved.words)
+        if moved.extended or moved.half is not None:
+            if moved.half is not None:
+                self._into_half(row, moved.half, True)
+            row[of.PART] = (1 << 8 * moved.size) - 1
+            row[of.SIGN] = 1 << (8 * moved.size - 1) if moved.extended else 0
+            row[of.BITS_OUT] = _WORD if moved.half is None else _HALF
+            row[of.CHANGED] = 1
+
+    def _local(self, inst: Instruction) -> None:
+        match = re.match(r"ds_(read|load|write|store)_?(\w+)$", inst.name)
+        _require(bool(match))
+        assert match
+        row, loads = self._row, match[1] in ("read", "load")
+        two = re.match(r"(?:2|2addr_)(st64_|stride64_|_)?(b32|b64)$", match[2])
+        data = inst.operands[:1] if loads else inst.operands[1 : 2 + bool(two)]
+        self._move(inst, two[2] if two else match[2], loads, data)
+        self._operand(row, 0, inst.operands[int(loads)])
+        row[of.SPACE] = of.LOCAL
+        if two:
+            unit = 4 * int(row[of.WORDS]) * (64 if "64" in (two[1] or "") else 1)
+            places = [inst.modifier(f"offset{number}") * unit for number in range(2)]
+            row[of.OFFSET], row[of.STEP], row[of.PARTS] = places[0], places[1] - places[0], 2
+            if loads:
+                self._register(replace(inst.operands[0], count=1), 2 * int(row[of.WORDS]))
+
+    def _atomic(self, inst: Instruction) -> None:
+        match = re.match(r"(global|ds)_(?:atomic_)?(\w+?)(_rtn)?(?:_([uib]32))?$", inst.name)
+        _require(bool(match))
+        assert match
+        row, local = self._row, match[1] == "ds"
+        returns = bool(match[3]) if local else is_coherent(inst)
+        name = f"{match[2]}_{match[4]}" if match[4] else match[2]
+        row[of.KIND], (row[of.OP],) = of.CHANGE, _CHANGES[name]
+        row[of.OFFSET] = inst.modifier("offset")
+        row[of.SIZE], row[of.WORDS] = 4, 1
+        operands = inst.operands[int(returns) :]
+        row[of.LOADS] = returns
+        row[of.SOURCE + 2 * of.OF_SOURCE + of.WHICH] = self._register(operands[1])
+        if returns:
+            row[of.OUT] = self._register(inst.operands[0])
+        if local:
+            self._operand(row, 0, operands[0])
+            row[of.SPACE] = of.LOCAL
+        else:
+            self._address("global", (operands[0], *operands[2:]))
+
+    _families: Sequence[tuple[str, Callable[["_Maker", Instruction], None]]] = (
+        (r"v_cmpx?_", _comparison),
+        (r"v_(fma|mad)_mix(lo_f16|hi_f16|_f32)$", _mixed),
+        (r"v_pk_", _packed),
+        (r"v_mbcnt_", _count_below),
+        (r"v_(read(first)?|write)lane_b32$|ds_bpermute_b32$", _lane),
+        (r"ds_swizzle_b32$", _swizzle),
+        (r"s_\w+_(saveexec|wrexec)_b(32|64)$", _saves),
+        (r"s_load_", _scalar_load),
+        (r"s_", _scalar),
+        (r"ds_(read|load|write|store)", _local),
+        (r"global_atomic_|ds_", _atomic),
+        (r"(global|flat|scratch)_(load|store)_", _access),
+    )
+
+
+def is_coherent(inst: Instruction) -> bool:
+    """Whether an access is one that other waves may answer."""
+    return any(name in inst.modifiers for name in ("glc", "sc0", "sc1"))
