@@ -9,12 +9,12 @@ different ways meet again. A wave rests when it has jumped back after an access 
 answer (an atomic, a coherent load, a sleep), and after every `JUMPS` jumps back: the others go on.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba.core import types
+from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from mcage.compiled import compiled
@@ -33,10 +33,8 @@ FROM, WHICH, HIGH, SHIFT, BITS, EXTENDS, OF_HALF, KEEPS, FLIPS, WIDE = range(OF_
 COLUMNS = SOURCE + 3 * OF_SOURCE
 """Columns of a row; those of each of three sources follow one another."""
 
-(UNKNOWN, CLOSED, NOTHING, SCALAR, SAVES, VECTOR, COMPARES, LANE, LOADED, ACCESS, CHANGE) = range(
-    11
-)
-(JUMP, WAITS, ENDS) = range(11, 14)
+(UNKNOWN, CLOSED, NOTHING, SCALAR, SAVES, VECTOR, WIDE_VECTOR, CARRIES, COMPARES) = range(9)
+(LANE, LOADED, ACCESS, CHANGE, JUMP, WAITS, ENDS) = range(9, 16)
 """Kinds of rows: not decoded, left to its closure, without effect, and so on."""
 
 AS_IT_IS, REGISTER, OF_SCALARS, CONSTANT = range(4)
@@ -121,7 +119,7 @@ _reversed = _operation(types.uint64, types.uint64, 1, lambda builder, of, x: bui
 
 _SIGN, _INFINITY, _QUIET, _NAN = U32(1 << 31), U32(0x7F800000), U32(0x400000), U32(0x7FC00000)
 _INFINITY64, _QUIET64, _NAN64 = U64(0x7FF << 52), U64(1 << 51), U64(0x7FF8 << 48)
-_SIGN64 = U64(1 << 63)
+_SIGN64, _BELOW_1 = U64(1 << 63), F32(1 - 2.0**-24)
 
 
 @compiled
@@ -209,288 +207,271 @@ def _to_half(x: Any) -> Any:
 @compiled
 def _bounded(x: Any, low: Any, high: Any) -> Any:
     """A float towards zero as an integer; a NaN is 0."""
-    if x != x:
-        return I64(0)
-    return I64(min(max(x, low), high))
+    return I64(min(max(x, low), high)) if x == x else I64(0)
 
 
-# Vector instructions: words of 32 bits.
+@compiled
+def _power(exponent: Any) -> Any:
+    """A power of 2, in which a float32 has become 0 or infinite long before the ends."""
+    return _as_f64(U64(min(max(exponent, I32(-400)), I32(400)) + 1023) << U64(52))
 
-(MOV, ADD, SUB, AND, OR, XOR, XNOR, NOT, LSHL, LSHR, ASHR, LSHL_ADD, ADD_LSHL, LSHL_OR) = range(14)
-(ADD3, AND_OR, OR3, XOR3, XAD, BFI, BFM, BFE_U, BFE_I, ALIGNBIT, ALIGNBYTE, BCNT) = range(14, 26)
-(BFREV, FFBH_U, FFBL, FFBH_I, MIN_I, MAX_I, MIN_U, MAX_U, MUL_LO, MUL_HI_U) = range(26, 36)
-(MUL_HI_I, MUL_U24, MUL_I24, MAD_U24, MAD_I24, CNDMASK, F32_I32, F32_U32, I32_F32) = range(36, 45)
-(U32_F32, F32_UBYTE, ADD_F32, SUB_F32, SUBREV_F32, MUL_F32, FMA_F32, MAD_F32, MIN_F32) = range(
-    45, 54
+
+@compiled
+def _mantissa(x: Any) -> Any:
+    """A float32 between 0.5 and 1, or one that has no exponent."""
+    bits, size = _as_u64(F64(_as_f32(x))), x & ~_SIGN
+    half = _as_u32(F32(_as_f64(bits & U64(0x800FFFFFFFFFFFFF) | U64(1022) << U64(52))))
+    return x if size == U32(0) or size >= _INFINITY else half
+
+
+@compiled
+def _exponent(x: Any) -> Any:
+    bits, size = _as_u64(F64(_as_f32(x))), x & ~_SIGN
+    exponent = I64(bits >> U64(52) & U64(0x7FF)) - I64(1022)
+    return I64(0) if size == U32(0) or size >= _INFINITY else exponent
+
+
+@compiled
+def _nan64(x: Any, a: Any, b: Any, c: Any) -> Any:
+    """Bits of a float64, a NaN as `arithmetic.with_nans` gives it; operands that are none are 0."""
+    bits = _as_u64(x)
+    if _is_nan64(bits):
+        for nan in (c, b, a):
+            if _is_nan64(nan):
+                bits = nan | _QUIET64
+        if not (_is_nan64(a) or _is_nan64(b) or _is_nan64(c)):
+            bits = _NAN64
+    return bits
+
+
+# Integers in a lane.
+
+
+@compiled
+def _both(low: Any, high: Any) -> Any:
+    return U64(low) | U64(high) << U64(32)
+
+
+@compiled
+def _low_ones(count: Any) -> Any:
+    return U32((U32(1) << (count & U32(31))) - U32(1))
+
+
+@compiled
+def _signed_field(x: Any, offset: Any, width: Any) -> Any:
+    spare = I32(U32(32) - (width & U32(31))) & I32(31)
+    bits = I32(I32(x) >> I32(offset & U32(31)))
+    return I32(I32(bits << spare) >> spare) if width & U32(31) else I32(0)
+
+
+@compiled
+def _leading(x: Any) -> Any:
+    return I64(_before(U64(x))) - I64(32) if x else I64(-1)
+
+
+@compiled
+def _i24(x: Any) -> Any:
+    return I32(x << U32(8)) >> I32(8)
+
+
+# What vector instructions compute: by their names, with what stands for each ``T`` in them, a
+# function of the operands in a lane. Operands and results of less than 32 bits lie in a word;
+# floats of 16 bits are floats of 32 bits on the way. `w` is the bit of the lane in a mask.
+
+_f, _b = _as_f32, _as_u32
+
+OF_WORDS: tuple[tuple[str, str, Callable[..., Any]], ...] = (
+    ("v_mov_T v_accvgpr_read_T v_accvgpr_write_T", "b32 b16", lambda x, y, z, w: x),
+    ("v_accvgpr_read v_accvgpr_write v_accvgpr_mov_b32", "-", lambda x, y, z, w: x),
+    ("v_cvt_f32_f16 v_cvt_f16_f32 v_cvt_u32_u16 v_cvt_i32_i16", "-", lambda x, y, z, w: x),
+    ("v_add_T v_add_nc_T", "u32 i32 u16 i16", lambda x, y, z, w: x + y),
+    ("v_sub_T v_sub_nc_T", "u32 i32 u16 i16", lambda x, y, z, w: x - y),
+    ("v_subrev_T v_subrev_nc_T", "u32 i32 u16 i16", lambda x, y, z, w: y - x),
+    ("v_and_T", "b32 b16", lambda x, y, z, w: x & y),
+    ("v_or_T", "b32 b16", lambda x, y, z, w: x | y),
+    ("v_xor_T", "b32 b16", lambda x, y, z, w: x ^ y),
+    ("v_xnor_b32", "-", lambda x, y, z, w: ~(x ^ y)),
+    ("v_not_T", "b32 b16", lambda x, y, z, w: ~x),
+    ("v_lshlrev_b32", "-", lambda x, y, z, w: y << (x & U32(31))),
+    ("v_lshrrev_b32", "-", lambda x, y, z, w: y >> (x & U32(31))),
+    ("v_ashrrev_i32", "-", lambda x, y, z, w: I32(y) >> I32(x & U32(31))),
+    ("v_lshlrev_b16", "-", lambda x, y, z, w: y << (x & U32(15))),
+    ("v_lshrrev_b16", "-", lambda x, y, z, w: y >> (x & U32(15))),
+    ("v_ashrrev_i16", "-", lambda x, y, z, w: I32(y) >> I32(x & U32(15))),
+    ("v_lshl_add_u32", "-", lambda x, y, z, w: (x << (y & U32(31))) + z),
+    ("v_add_lshl_u32", "-", lambda x, y, z, w: (x + y) << (z & U32(31))),
+    ("v_lshl_or_b32", "-", lambda x, y, z, w: x << (y & U32(31)) | z),
+    ("v_add3_u32", "-", lambda x, y, z, w: x + y + z),
+    ("v_and_or_b32", "-", lambda x, y, z, w: x & y | z),
+    ("v_or3_b32", "-", lambda x, y, z, w: x | y | z),
+    ("v_xor3_b32", "-", lambda x, y, z, w: x ^ y ^ z),
+    ("v_xad_u32", "-", lambda x, y, z, w: (x ^ y) + z),
+    ("v_bfi_b32", "-", lambda x, y, z, w: x & y | ~x & z),
+    ("v_bfm_b32", "-", lambda x, y, z, w: _low_ones(x) << (y & U32(31))),
+    ("v_bfe_u32", "-", lambda x, y, z, w: x >> (y & U32(31)) & _low_ones(z)),
+    ("v_bfe_i32", "-", lambda x, y, z, w: _signed_field(x, y, z)),
+    ("v_alignbit_b32", "-", lambda x, y, z, w: _both(y, x) >> U64(z & U32(31))),
+    ("v_alignbyte_b32", "-", lambda x, y, z, w: _both(y, x) >> U64((z & U32(3)) * U32(8))),
+    ("v_bcnt_u32_b32", "-", lambda x, y, z, w: _ones(U64(x)) + y),
+    ("v_bfrev_b32", "-", lambda x, y, z, w: _reversed(U64(x)) >> U64(32)),
+    ("v_ffbh_u32 v_clz_i32_u32", "-", lambda x, y, z, w: _leading(x)),
+    ("v_ffbl_b32 v_ctz_i32_b32", "-", lambda x, y, z, w: I64(_behind(U64(x))) if x else I64(-1)),
+    ("v_ffbh_i32 v_cls_i32", "-", lambda x, y, z, w: _leading(U32(x ^ U32(I32(x) >> I32(31))))),
+    ("v_min_T", "i32 i16", lambda x, y, z, w: min(I32(x), I32(y))),
+    ("v_max_T", "i32 i16", lambda x, y, z, w: max(I32(x), I32(y))),
+    ("v_min_T", "u32 u16", lambda x, y, z, w: min(x, y)),
+    ("v_max_T", "u32 u16", lambda x, y, z, w: max(x, y)),
+    ("v_min3_T", "i32 i16", lambda x, y, z, w: min(min(I32(x), I32(y)), I32(z))),
+    ("v_max3_T", "i32 i16", lambda x, y, z, w: max(max(I32(x), I32(y)), I32(z))),
+    ("v_min3_T", "u32 u16", lambda x, y, z, w: min(min(x, y), z)),
+    ("v_max3_T", "u32 u16", lambda x, y, z, w: max(max(x, y), z)),
+    ("v_mul_lo_T", "u32 i32 u16", lambda x, y, z, w: x * y),
+    ("v_mul_hi_u32", "-", lambda x, y, z, w: U64(x) * U64(y) >> U64(32)),
+    ("v_mul_hi_i32", "-", lambda x, y, z, w: I64(I32(x)) * I64(I32(y)) >> I64(32)),
+    ("v_mul_u32_u24", "-", lambda x, y, z, w: (x & U32(0xFFFFFF)) * (y & U32(0xFFFFFF))),
+    ("v_mul_i32_i24", "-", lambda x, y, z, w: _i24(x) * _i24(y)),
+    ("v_mad_u32_u24", "-", lambda x, y, z, w: (x & U32(0xFFFFFF)) * (y & U32(0xFFFFFF)) + z),
+    ("v_mad_i32_i24", "-", lambda x, y, z, w: _i24(x) * _i24(y) + I32(z)),
+    ("v_mad_T", "u16 i16 u32_u16 i32_i16", lambda x, y, z, w: x * y + z),
+    ("v_cndmask_T", "b32 b16", lambda x, y, z, w: y if w else x),
+    ("v_pack_b32_f16", "-", lambda x, y, z, w: x | y << U32(16)),
+    ("v_cvt_f32_i32", "-", lambda x, y, z, w: _b(F32(I32(x)))),
+    ("v_cvt_f32_u32", "-", lambda x, y, z, w: _b(F32(x))),
+    ("v_cvt_f32_ubyteT", "0 1 2 3", lambda x, y, z, w: _b(F32(I32(x & U32(255))))),
+    ("v_cvt_i32_f32", "-", lambda x, y, z, w: _bounded(F64(_f(x)), -(2.0**31), 2.0**31 - 1)),
+    ("v_cvt_u32_f32", "-", lambda x, y, z, w: _bounded(F64(_f(x)), 0.0, 2.0**32 - 1)),
+    ("v_add_T", "f32 f16", lambda x, y, z, w: _b(_f(x) + _f(y))),
+    ("v_sub_T", "f32 f16", lambda x, y, z, w: _b(_f(x) - _f(y))),
+    ("v_subrev_T", "f32 f16", lambda x, y, z, w: _b(_f(y) - _f(x))),
+    ("v_mul_T", "f32 f16", lambda x, y, z, w: _b(_f(x) * _f(y))),
+    (
+        "v_fma_T v_fmac_T v_fmaak_T v_fmamk_T",
+        "f32",
+        lambda x, y, z, w: _b(_fma32(_f(x), _f(y), _f(z))),
+    ),
+    ("v_mad_T v_mac_T v_madak_T v_madmk_T", "f32", lambda x, y, z, w: _b(_f(x) * _f(y) + _f(z))),
+    ("v_min_T v_min_num_T", "f32 f16", lambda x, y, z, w: _extreme(x, y, True)),
+    ("v_max_T v_max_num_T", "f32 f16", lambda x, y, z, w: _extreme(x, y, False)),
+    (
+        "v_min3_T v_min3_num_T",
+        "f32 f16",
+        lambda x, y, z, w: _extreme(_extreme(x, y, True), z, True),
+    ),
+    (
+        "v_max3_T v_max3_num_T",
+        "f32 f16",
+        lambda x, y, z, w: _extreme(_extreme(x, y, False), z, False),
+    ),
+    ("v_med3_T v_med3_num_T", "f32 f16", lambda x, y, z, w: _middle(x, y, z)),
+    ("v_trunc_T", "f32 f16", lambda x, y, z, w: _b(F32(_trunc(F64(_f(x)))))),
+    ("v_ceil_T", "f32 f16", lambda x, y, z, w: _b(F32(_ceil(F64(_f(x)))))),
+    ("v_floor_T", "f32 f16", lambda x, y, z, w: _b(F32(_floor(F64(_f(x)))))),
+    ("v_rndne_T", "f32 f16", lambda x, y, z, w: _b(F32(_rint(F64(_f(x)))))),
+    ("v_fract_f32", "-", lambda x, y, z, w: _b(min(_f(x) - F32(_floor(F64(_f(x)))), _BELOW_1))),
+    ("v_rcp_f32 v_rcp_iflag_f32", "-", lambda x, y, z, w: _b(F32(_divided(1.0, F64(_f(x)))))),
+    ("v_rsq_f32", "-", lambda x, y, z, w: _b(F32(_divided(1.0, _root(F64(_f(x))))))),
+    ("v_sqrt_f32", "-", lambda x, y, z, w: _b(F32(_root(F64(_f(x)))))),
+    ("v_ldexp_f32", "-", lambda x, y, z, w: _b(F32(F64(_f(x)) * _power(I32(y))))),
+    ("v_frexp_mant_f32", "-", lambda x, y, z, w: _mantissa(x)),
+    ("v_frexp_exp_i32_f32", "-", lambda x, y, z, w: _exponent(x)),
 )
-(MAX_F32, MIN3_F32, MAX3_F32, MED3_F32, TRUNC_F32, CEIL_F32, FLOOR_F32, RNDNE_F32) = range(54, 62)
-(FRACT_F32, RCP_F32, RSQ_F32, SQRT_F32, LDEXP_F32, PACK, MIN3_I, MAX3_I, MIN3_U) = range(62, 71)
-(MAX3_U, MED3_I, MED3_U, MAD_U16, LSHL16, LSHR16, ASHR16, COUNT_BELOW) = range(71, 79)
-(FREXP_MANT_F32, FREXP_EXP_F32) = range(79, 81)
+
+OF_PAIRS: tuple[tuple[str, str, Callable[..., Any]], ...] = (
+    ("v_lshlrev_b64", "-", lambda x, y, z, w: y << (x & U64(63))),
+    ("v_lshrrev_b64", "-", lambda x, y, z, w: y >> (x & U64(63))),
+    ("v_ashrrev_i64", "-", lambda x, y, z, w: U64(I64(y) >> I64(x & U64(63)))),
+    ("v_lshl_add_u64", "-", lambda x, y, z, w: (x << (y & U64(7))) + z),
+    ("v_mov_b64", "-", lambda x, y, z, w: x),
+    ("v_add_f64", "-", lambda x, y, z, w: _nan64(_as_f64(x) + _as_f64(y), x, y, U64(0))),
+    ("v_mul_f64", "-", lambda x, y, z, w: _nan64(_as_f64(x) * _as_f64(y), x, y, U64(0))),
+    (
+        "v_fma_f64 v_fmac_f64",
+        "-",
+        lambda x, y, z, w: _nan64(_fma64(_as_f64(x), _as_f64(y), _as_f64(z)), x, y, z),
+    ),
+    ("v_min_f64", "-", lambda x, y, z, w: _extreme64(x, y, True)),
+    ("v_max_f64", "-", lambda x, y, z, w: _extreme64(x, y, False)),
+    ("v_cvt_f64_f32", "-", lambda x, y, z, w: _as_u64(F64(_f(U32(x))))),
+    ("v_cvt_f64_i32", "-", lambda x, y, z, w: _as_u64(F64(I32(U32(x))))),
+    ("v_cvt_f64_u32", "-", lambda x, y, z, w: _as_u64(F64(U32(x)))),
+    ("v_cvt_f32_f64", "-", lambda x, y, z, w: U64(_b(F32(_as_f64(x))))),
+    ("v_cvt_i32_f64", "-", lambda x, y, z, w: U64(_bounded(_as_f64(x), -(2.0**31), 2.0**31 - 1))),
+    ("v_cvt_u32_f64", "-", lambda x, y, z, w: U64(_bounded(_as_f64(x), 0.0, 2.0**32 - 1))),
+)
+"""The same of operands or results of 64 bits; behind an operand of 32 bits there is anything."""
+
+
+def _by_number(lanes: Sequence[Callable[..., Any]], word: Any) -> Callable[..., Any]:
+    """Code that computes by one of some functions, in a loop over lanes: those of its number.
+
+    The arguments are the number, the array v, where the words of three operands begin there (three
+    lower and three upper ones), a mask of lanes, the array of results and the number of lanes.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        number, v, low, high, mask, out, n = arguments
+        to, half = context.get_value_type(word), ir.Constant(ir.IntType(64), 32)
+        data, results = (
+            context.make_array(signature.args[place])(context, builder, array).data
+            for place, array in ((1, v), (5, out))
+        )
+
+        def operand(i: Any, source: int) -> Any:
+            parts = []
+            for words in (low, high)[: word.bitwidth // 32]:
+                first = builder.extract_value(words, source)
+                parts.append(builder.load(builder.gep(data, [builder.add(first, i)])))
+            if len(parts) == 1:
+                return parts[0]
+            wide = [builder.zext(part, to) for part in parts]
+            return builder.or_(wide[0], builder.shl(wide[1], half))
+
+        def store(i: Any, result: Any) -> None:
+            for place in range(word.bitwidth // 32):
+                at = builder.add(i, ir.Constant(i.type, place * LANES))
+                builder.store(builder.trunc(result, ir.IntType(32)), builder.gep(results, [at]))
+                result = builder.lshr(result, half) if word.bitwidth == 64 else result
+
+        behind = builder.append_basic_block("behind")
+        switch = builder.switch(number, behind)
+        of_lane = word(word, word, word, types.uint64)
+        for case, lane in enumerate(lanes):
+            block = builder.append_basic_block(f"operation {case}")
+            switch.add_case(ir.Constant(number.type, case), block)
+            builder.position_at_end(block)
+            with cgutils.for_range(builder, n) as loop:
+                bit = builder.and_(builder.lshr(mask, loop.index), ir.Constant(mask.type, 1))
+                operands = [*(operand(loop.index, source) for source in range(3)), bit]
+                store(loop.index, context.compile_internal(builder, lane, of_lane, operands))
+            builder.branch(behind)
+        builder.position_at_end(behind)
+        return context.get_dummy_value()
+
+    return generate
+
+
+def _of_table(table: Sequence[tuple[str, str, Callable[..., Any]]], word: Any) -> Any:
+    def typed(typing_context: Any, op: Any, v: Any, low: Any, high: Any, mask: Any, out: Any,
+              n: Any) -> Any:  # fmt: skip
+        code = _by_number([lane for _, _, lane in table], word)
+        return types.void(types.int64, v, low, high, types.uint64, out, types.uint64), code
+
+    return intrinsic(typed)
+
+
+_by_words, _by_pairs = _of_table(OF_WORDS, types.uint32), _of_table(OF_PAIRS, types.uint64)
 
 
 @compiled
-def _words(op: int, v: Any, a: Any, b: Any, c: Any, chosen: Any, out: Any, n: Any) -> None:
+def _words(op: int, v: Any, low: Any, high: Any, mask: Any, out: Any, n: Any) -> None:
     """Compute words of 32 bits."""
-    if op == MOV:
-        for i in range(n):
-            out[i] = v[a + i]
-    elif op == ADD:
-        for i in range(n):
-            out[i] = v[a + i] + v[b + i]
-    elif op == SUB:
-        for i in range(n):
-            out[i] = v[a + i] - v[b + i]
-    elif op == AND:
-        for i in range(n):
-            out[i] = v[a + i] & v[b + i]
-    elif op == OR:
-        for i in range(n):
-            out[i] = v[a + i] | v[b + i]
-    elif op == XOR:
-        for i in range(n):
-            out[i] = v[a + i] ^ v[b + i]
-    elif op == XNOR:
-        for i in range(n):
-            out[i] = ~(v[a + i] ^ v[b + i])
-    elif op == NOT:
-        for i in range(n):
-            out[i] = ~v[a + i]
-    elif op == LSHL:
-        for i in range(n):
-            out[i] = v[a + i] << (v[b + i] & U32(31))
-    elif op == LSHR:
-        for i in range(n):
-            out[i] = v[a + i] >> (v[b + i] & U32(31))
-    elif op == ASHR:
-        for i in range(n):
-            out[i] = I32(v[a + i]) >> I32(v[b + i] & U32(31))
-    elif op == LSHL16:
-        for i in range(n):
-            out[i] = v[a + i] << (v[b + i] & U32(15))
-    elif op == LSHR16:
-        for i in range(n):
-            out[i] = v[a + i] >> (v[b + i] & U32(15))
-    elif op == ASHR16:
-        for i in range(n):
-            out[i] = I32(v[a + i] << U32(16)) >> I32(16 + (v[b + i] & U32(15)))
-    elif op == LSHL_ADD:
-        for i in range(n):
-            out[i] = (v[a + i] << (v[b + i] & U32(31))) + v[c + i]
-    elif op == ADD_LSHL:
-        for i in range(n):
-            out[i] = (v[a + i] + v[b + i]) << (v[c + i] & U32(31))
-    elif op == LSHL_OR:
-        for i in range(n):
-            out[i] = (v[a + i] << (v[b + i] & U32(31))) | v[c + i]
-    elif op == ADD3:
-        for i in range(n):
-            out[i] = v[a + i] + v[b + i] + v[c + i]
-    elif op == AND_OR:
-        for i in range(n):
-            out[i] = v[a + i] & v[b + i] | v[c + i]
-    elif op == OR3:
-        for i in range(n):
-            out[i] = v[a + i] | v[b + i] | v[c + i]
-    elif op == XOR3:
-        for i in range(n):
-            out[i] = v[a + i] ^ v[b + i] ^ v[c + i]
-    elif op == XAD:
-        for i in range(n):
-            out[i] = (v[a + i] ^ v[b + i]) + v[c + i]
-    elif op == BFI:
-        for i in range(n):
-            out[i] = v[a + i] & v[b + i] | ~v[a + i] & v[c + i]
-    elif op == BFM:
-        for i in range(n):
-            out[i] = ((U32(1) << (v[a + i] & U32(31))) - U32(1)) << (v[b + i] & U32(31))
-    elif op == BFE_U:
-        for i in range(n):
-            mask = (U32(1) << (v[c + i] & U32(31))) - U32(1)
-            out[i] = (v[a + i] >> (v[b + i] & U32(31))) & U32(mask)
-    elif op == BFE_I:
-        for i in range(n):
-            spare = I32(U32(32) - (v[c + i] & U32(31))) & I32(31)
-            bits = I32(I32(v[a + i]) >> I32(v[b + i] & U32(31)))
-            field = I32(bits << spare) >> spare
-            out[i] = field if v[c + i] & U32(31) else I32(0)
-    elif op == ALIGNBIT:
-        for i in range(n):
-            out[i] = (U64(v[a + i]) << U64(32) | U64(v[b + i])) >> U64(v[c + i] & U32(31))
-    elif op == ALIGNBYTE:
-        for i in range(n):
-            out[i] = (U64(v[a + i]) << U64(32) | U64(v[b + i])) >> U64((v[c + i] & U32(3)) * U32(8))
-    elif op == BCNT:
-        for i in range(n):
-            out[i] = _ones(U64(v[a + i])) + U64(v[b + i])
-    elif op == COUNT_BELOW:  # ones of a mask, whose first lane is c, below each lane
-        for i in range(n):
-            below = U64(min(max(I64(i) - I64(v[c + i]), I64(0)), I64(32)))
-            out[i] = _ones(U64(v[a + i]) & ((U64(1) << below) - U64(1))) + U64(v[b + i])
-    elif op == BFREV:
-        for i in range(n):
-            out[i] = _reversed(U64(v[a + i])) >> U64(32)
-    elif op == FFBH_U:
-        for i in range(n):
-            out[i] = I64(_before(U64(v[a + i]))) - I64(32) if v[a + i] else I64(-1)
-    elif op == FFBL:
-        for i in range(n):
-            out[i] = I64(_behind(U64(v[a + i]))) if v[a + i] else I64(-1)
-    elif op == FFBH_I:
-        for i in range(n):
-            x = v[a + i] ^ U32(I32(v[a + i]) >> I32(31))
-            out[i] = I64(_before(U64(x))) - I64(32) if x else I64(-1)
-    elif op == MIN_I:
-        for i in range(n):
-            out[i] = min(I32(v[a + i]), I32(v[b + i]))
-    elif op == MAX_I:
-        for i in range(n):
-            out[i] = max(I32(v[a + i]), I32(v[b + i]))
-    elif op == MIN_U:
-        for i in range(n):
-            out[i] = min(v[a + i], v[b + i])
-    elif op == MAX_U:
-        for i in range(n):
-            out[i] = max(v[a + i], v[b + i])
-    elif op == MIN3_I:
-        for i in range(n):
-            out[i] = min(min(I32(v[a + i]), I32(v[b + i])), I32(v[c + i]))
-    elif op == MAX3_I:
-        for i in range(n):
-            out[i] = max(max(I32(v[a + i]), I32(v[b + i])), I32(v[c + i]))
-    elif op == MED3_I:
-        for i in range(n):
-            x, y, z = I32(v[a + i]), I32(v[b + i]), I32(v[c + i])
-            out[i] = max(min(x, y), min(max(x, y), z))
-    elif op == MIN3_U:
-        for i in range(n):
-            out[i] = min(min(v[a + i], v[b + i]), v[c + i])
-    elif op == MAX3_U:
-        for i in range(n):
-            out[i] = max(max(v[a + i], v[b + i]), v[c + i])
-    elif op == MED3_U:
-        for i in range(n):
-            out[i] = max(min(v[a + i], v[b + i]), min(max(v[a + i], v[b + i]), v[c + i]))
-    elif op == MUL_LO:
-        for i in range(n):
-            out[i] = v[a + i] * v[b + i]
-    elif op == MUL_HI_U:
-        for i in range(n):
-            out[i] = U64(v[a + i]) * U64(v[b + i]) >> U64(32)
-    elif op == MUL_HI_I:
-        for i in range(n):
-            out[i] = I64(I32(v[a + i])) * I64(I32(v[b + i])) >> I64(32)
-    elif op in (MUL_U24, MAD_U24):
-        for i in range(n):
-            out[i] = (v[a + i] & U32(0xFFFFFF)) * (v[b + i] & U32(0xFFFFFF))
-    elif op in (MUL_I24, MAD_I24):
-        for i in range(n):
-            x, y = I32(v[a + i] << U32(8)) >> I32(8), I32(v[b + i] << U32(8)) >> I32(8)
-            out[i] = x * y
-    elif op == MAD_U16:
-        for i in range(n):
-            out[i] = v[a + i] * v[b + i] + v[c + i]
-    elif op == CNDMASK:
-        for i in range(n):
-            out[i] = v[b + i] if chosen >> i & U64(1) else v[a + i]
-    elif op == PACK:
-        for i in range(n):
-            out[i] = v[a + i] | v[b + i] << U32(16)
-    elif op == F32_I32:
-        for i in range(n):
-            out[i] = _as_u32(F32(I32(v[a + i])))
-    elif op == F32_U32:
-        for i in range(n):
-            out[i] = _as_u32(F32(v[a + i]))
-    elif op == F32_UBYTE:
-        for i in range(n):
-            out[i] = _as_u32(F32(I32(v[a + i] & U32(255))))
-    elif op == I32_F32:
-        for i in range(n):
-            out[i] = _bounded(F64(_as_f32(v[a + i])), F64(-2147483648.0), F64(2147483647.0))
-    elif op == U32_F32:
-        for i in range(n):
-            out[i] = _bounded(F64(_as_f32(v[a + i])), F64(0.0), F64(4294967295.0))
-    else:
-        _floats(op, v, a, b, c, out, n)
-    if op in (MAD_U24, MAD_I24):
-        for i in range(n):
-            out[i] += v[c + i]
+    _by_words(op, v, low, high, mask, out, n)
 
 
 @compiled
-def _floats(op: int, v: Any, a: Any, b: Any, c: Any, out: Any, n: Any) -> None:
-    """Compute float32; NaNs have their bits from `_give_nans`."""
-    if op == ADD_F32:
-        for i in range(n):
-            out[i] = _as_u32(_as_f32(v[a + i]) + _as_f32(v[b + i]))
-    elif op == SUB_F32:
-        for i in range(n):
-            out[i] = _as_u32(_as_f32(v[a + i]) - _as_f32(v[b + i]))
-    elif op == SUBREV_F32:
-        for i in range(n):
-            out[i] = _as_u32(_as_f32(v[b + i]) - _as_f32(v[a + i]))
-    elif op == MUL_F32:
-        for i in range(n):
-            out[i] = _as_u32(_as_f32(v[a + i]) * _as_f32(v[b + i]))
-    elif op == FMA_F32:
-        for i in range(n):
-            out[i] = _as_u32(_fma32(_as_f32(v[a + i]), _as_f32(v[b + i]), _as_f32(v[c + i])))
-    elif op == MAD_F32:
-        for i in range(n):
-            out[i] = _as_u32(_as_f32(v[a + i]) * _as_f32(v[b + i]) + _as_f32(v[c + i]))
-    elif op in (MIN_F32, MAX_F32):
-        for i in range(n):
-            out[i] = _extreme(v[a + i], v[b + i], op == MIN_F32)
-    elif op in (MIN3_F32, MAX3_F32):
-        for i in range(n):
-            first = _extreme(v[a + i], v[b + i], op == MIN3_F32)
-            out[i] = _extreme(first, v[c + i], op == MIN3_F32)
-    elif op == MED3_F32:
-        for i in range(n):
-            out[i] = _middle(v[a + i], v[b + i], v[c + i])
-    elif op == TRUNC_F32:
-        for i in range(n):
-            out[i] = _as_u32(F32(_trunc(F64(_as_f32(v[a + i])))))
-    elif op == CEIL_F32:
-        for i in range(n):
-            out[i] = _as_u32(F32(_ceil(F64(_as_f32(v[a + i])))))
-    elif op == FLOOR_F32:
-        for i in range(n):
-            out[i] = _as_u32(F32(_floor(F64(_as_f32(v[a + i])))))
-    elif op == RNDNE_F32:
-        for i in range(n):
-            out[i] = _as_u32(F32(_rint(F64(_as_f32(v[a + i])))))
-    elif op == FRACT_F32:
-        for i in range(n):
-            x = _as_f32(v[a + i])
-            part = x - F32(_floor(F64(x)))
-            out[i] = _as_u32(F32(1.0 - 2.0**-24) if part >= F32(1) else part)
-    elif op == RCP_F32:
-        for i in range(n):
-            out[i] = _as_u32(F32(_divided(F64(1.0), F64(_as_f32(v[a + i])))))
-    elif op == RSQ_F32:
-        for i in range(n):
-            out[i] = _as_u32(F32(_divided(F64(1.0), _root(F64(_as_f32(v[a + i]))))))
-    elif op == SQRT_F32:
-        for i in range(n):
-            out[i] = _as_u32(F32(_root(F64(_as_f32(v[a + i])))))
-    elif op == LDEXP_F32:
-        for i in range(n):
-            power = U64(min(max(I32(v[b + i]), I32(-400)), I32(400)) + 1023) << U64(52)
-            out[i] = _as_u32(F32(F64(_as_f32(v[a + i])) * _as_f64(power)))
-    elif op == FREXP_MANT_F32:
-        for i in range(n):
-            bits = _as_u64(F64(_as_f32(v[a + i])))
-            half = _as_u32(F32(_as_f64(bits & U64(0x800FFFFFFFFFFFFF) | U64(1022) << U64(52))))
-            same = v[a + i] & ~_SIGN
-            out[i] = v[a + i] if same == U32(0) or same >= _INFINITY else half
-    elif op == FREXP_EXP_F32:
-        for i in range(n):
-            bits = _as_u64(F64(_as_f32(v[a + i])))
-            same = v[a + i] & ~_SIGN
-            exponent = I64(bits >> U64(52) & U64(0x7FF)) - I64(1022)
-            out[i] = I64(0) if same == U32(0) or same >= _INFINITY else exponent
+def _pairs(op: int, v: Any, low: Any, high: Any, mask: Any, out: Any, n: Any) -> None:
+    """Compute words of 64 bits, lower halves and upper halves, or from such."""
+    _by_pairs(op, v, low, high, mask, out, n)
 
 
 @compiled
@@ -513,105 +494,35 @@ def _give_nans(v: Any, a: Any, b: Any, c: Any, count: int, out: Any, n: Any) -> 
             out[i] = bits
 
 
-# Results or operands of 64 bits, and those with a mask as a second result.
+# Instructions with a mask as a second result.
 
-(LSHL64, LSHR64, ASHR64, ADD_CO, SUB_CO, MAD_U64_U32, MAD_I64_I32, LSHL_ADD64, MOV64) = range(
-    100, 109
-)
-(ADD_F64, MUL_F64, FMA_F64, MIN_F64, MAX_F64, TRUNC_F64, CEIL_F64, FLOOR_F64) = range(109, 117)
-(RNDNE_F64, F64_F32, F64_I32, F64_U32, F32_F64, I32_F64, U32_F64, LDEXP_F64) = range(117, 125)
-(SUB_F64,) = range(125, 126)
-FIRST_WIDE = LSHL64
-"""The first of them."""
+ADD_CARRY, SUB_CARRY, MULTIPLY_ADD, COUNT_BELOW = range(4)
 
 
 @compiled
-def _nan64(x: Any, a: Any, b: Any, c: Any) -> Any:
-    """Bits of a float64, a NaN as `arithmetic.with_nans` gives it; operands that are none are 0."""
-    bits = _as_u64(x)
-    if _is_nan64(bits):
-        if _is_nan64(a):
-            return a | _QUIET64
-        if _is_nan64(b):
-            return b | _QUIET64
-        if _is_nan64(c):
-            return c | _QUIET64
-        return _NAN64
-    return bits
-
-
-@compiled
-def _pairs(op: int, v: Any, places: Any, chosen: Any, out: Any, flags: Any, n: Any) -> None:
-    """Compute words of 64 bits, lower and upper half of each, or from such."""
-    a, a1, b, b1, c, c1 = places
-    if op == ADD_CO:
+def _with_flags(
+    op: int, v: Any, low: Any, high: Any, mask: Any, out: Any, flags: Any, n: Any
+) -> None:
+    """Compute sums with a carry, products with one; ones of a mask below each lane."""
+    (a, b, c), (_, _, c1) = low, high
+    if op == ADD_CARRY:
         for i in range(n):
-            total = U64(v[a + i]) + U64(v[b + i]) + (chosen >> i & U64(1))
+            total = U64(v[a + i]) + U64(v[b + i]) + (mask >> i & U64(1))
             out[i], flags[i] = U32(total), total >> U64(32)
-        return
-    if op == SUB_CO:
+    elif op == SUB_CARRY:
         for i in range(n):
-            total = U64(v[a + i]) - U64(v[b + i]) - (chosen >> i & U64(1))
+            total = U64(v[a + i]) - U64(v[b + i]) - (mask >> i & U64(1))
             out[i], flags[i] = U32(total), total >> U64(63)
-        return
-    for i in range(n):
-        x = U64(v[a + i]) | U64(v[a1 + i]) << U64(32)
-        y = U64(v[b + i]) | U64(v[b1 + i]) << U64(32)
-        z = U64(v[c + i]) | U64(v[c1 + i]) << U64(32)
-        u, w = U64(v[a + i]), U64(v[b + i])
-        result = U64(0)
-        flag = U64(0) > U64(0)
-        if op == MAD_U64_U32:
-            result = u * w + z
-            flag = result < z
-        elif op == MAD_I64_I32:
-            product = I64(I32(v[a + i])) * I64(I32(v[b + i]))
-            total = product + I64(z)
-            overflow = ((product >= 0) == (I64(z) >= 0)) and ((total >= 0) != (product >= 0))
-            result, flag = U64(total), (total < 0) != overflow
-        elif op == LSHL64:
-            result = x << (w & U64(63))
-        elif op == LSHR64:
-            result = x >> (w & U64(63))
-        elif op == ASHR64:
-            result = U64(I64(x) >> I64(w & U64(63)))
-        elif op == LSHL_ADD64:
-            result = (x << (w & U64(7))) + z
-        elif op == MOV64:
-            result = x
-        elif op == ADD_F64:
-            result = _nan64(_as_f64(x) + _as_f64(y), x, y, U64(0))
-        elif op == SUB_F64:
-            result = _nan64(_as_f64(x) - _as_f64(y), x, y, U64(0))
-        elif op == MUL_F64:
-            result = _nan64(_as_f64(x) * _as_f64(y), x, y, U64(0))
-        elif op == FMA_F64:
-            result = _nan64(_fma64(_as_f64(x), _as_f64(y), _as_f64(z)), x, y, z)
-        elif op in (MIN_F64, MAX_F64):
-            result = _extreme64(x, y, op == MIN_F64)
-        elif op == TRUNC_F64:
-            result = _nan64(_trunc(_as_f64(x)), x, U64(0), U64(0))
-        elif op == CEIL_F64:
-            result = _nan64(_ceil(_as_f64(x)), x, U64(0), U64(0))
-        elif op == FLOOR_F64:
-            result = _nan64(_floor(_as_f64(x)), x, U64(0), U64(0))
-        elif op == RNDNE_F64:
-            result = _nan64(_rint(_as_f64(x)), x, U64(0), U64(0))
-        elif op == F64_F32:
-            result = _as_u64(F64(_as_f32(v[a + i])))
-        elif op == F64_I32:
-            result = _as_u64(F64(I32(v[a + i])))
-        elif op == F64_U32:
-            result = _as_u64(F64(v[a + i]))
-        elif op == F32_F64:
-            result = U64(_as_u32(F32(_as_f64(x))))
-        elif op == I32_F64:
-            result = U64(_bounded(_as_f64(x), F64(-2147483648.0), F64(2147483647.0)))
-        elif op == U32_F64:
-            result = U64(_bounded(_as_f64(x), F64(0.0), F64(4294967295.0)))
-        out[i] = U32(result)
-        out[U64(LANES) + i] = U32(result >> U64(32))
-        flags[i] = flag
+    elif op == MULTIPLY_ADD:
+        for i in range(n):
+            addend = _both(v[c + i], v[c1 + i])
+            total = U64(v[a + i]) * U64(v[b + i]) + addend
+            out[i], out[U64(LANES) + i] = U32(total), U32(total >> U64(32))
+            flags[i] = total < addend
+    else:  # the first lane of the mask is c
+        for i in range(n):
+            below = U64(min(max(I64(i) - I64(v[c + i]), I64(0)), I64(32)))
+            out[i] = _ones(U64(v[a + i]) & ((U64(1) << below) - U64(1))) + U64(v[b + i])
 
 
 # Comparisons: 1 if less, 2 if equal, 4 if greater, 8 if unordered.
@@ -1261,7 +1172,7 @@ def advance(code: Any, state: Any, registers: Any, memory: Any, log: Any, contro
                         if n > U64(32):
                             exec_mask |= U64(scalars[of_wave + U64(127)]) << U64(32)
                         _spread(exec_mask, active, at, n)
-                elif kind in (VECTOR, COMPARES):
+                elif VECTOR <= kind <= COMPARES:
                     chosen_lanes = U64(0)
                     if row[MASK_IN] >= 0:
                         chosen_lanes = U64(scalars[of_wave + U64(row[MASK_IN])])
@@ -1295,11 +1206,13 @@ def advance(code: Any, state: Any, registers: Any, memory: Any, log: Any, contro
                                 c, c1 = low, high
                         if kind == COMPARES:
                             _compare(op, row[TARGET], v, (a, a1, b, b1), flags, n)
-                        elif this[OP] >= FIRST_WIDE:
-                            _pairs(this[OP], v, (a, a1, b, b1, c, c1), chosen_lanes, out, flags, n)
+                        elif kind == CARRIES:
+                            _with_flags(op, v, (a, b, c), (a1, b1, c1), chosen_lanes, out, flags, n)
+                        elif kind == WIDE_VECTOR:
+                            _pairs(op, v, (a, b, c), (a1, b1, c1), chosen_lanes, out, n)
                         else:
                             result_of = out if not part else out[LANES:]
-                            _words(this[OP], v, a, b, c, chosen_lanes, result_of, n)
+                            _words(this[OP], v, (a, b, c), (a1, b1, c1), chosen_lanes, result_of, n)
                             if this[NANS]:
                                 _give_nans(v, a, b, c, this[NANS], result_of, n)
                             if this[CHANGED]:
@@ -1400,7 +1313,7 @@ def advance(code: Any, state: Any, registers: Any, memory: Any, log: Any, contro
                         _change_result(row, v, first_word + U64(row[OUT]) * n, out, n)
                 for word in range(words):
                     register = row[OUT] + word
-                    if word and kind == VECTOR and row[PARTS] > 1:
+                    if word and row[PARTS] > 1 and kind == VECTOR:
                         register = second[OUT]
                     target = first_word + U64(register) * n
                     _put(v, target, out, U64(word * LANES), on, on_at, mask == whole_mask, n)

@@ -7,6 +7,7 @@ refuses.
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -122,11 +123,10 @@ def _require(possible: bool) -> None:
         raise NoRowError
 
 
-# What instructions compute, by their names; a second number says that the first two operands
-# change places.
+# Numbers of what instructions compute, by their names.
 
 
-def _named(table: Sequence[tuple[str, str, tuple[int, ...]]]) -> dict[str, tuple[int, ...]]:
+def _named(table: Sequence[tuple[str, str, Any]]) -> dict[str, Any]:
     """Entries of rows of a table: names, what stands for each ``T`` in them, and the entry."""
     return {
         name.replace("T", kind): entry
@@ -136,126 +136,17 @@ def _named(table: Sequence[tuple[str, str, tuple[int, ...]]]) -> dict[str, tuple
     }
 
 
-_COMPUTED = _named(
-    (
-        ("v_mov_b32 v_accvgpr_read v_accvgpr_write v_accvgpr_mov_b32", "-", (of.MOV,)),
-        ("v_accvgpr_read_b32 v_accvgpr_write_b32 v_mov_b16", "-", (of.MOV,)),
-        ("v_cvt_f32_f16 v_cvt_f16_f32 v_cvt_u32_u16 v_cvt_i32_i16", "-", (of.MOV,)),
-        ("v_add_T v_add_nc_T", "u32 i32 u16 i16", (of.ADD,)),
-        ("v_sub_T v_sub_nc_T", "u32 i32 u16 i16", (of.SUB,)),
-        ("v_subrev_T v_subrev_nc_T", "u32 i32 u16 i16", (of.SUB, 1)),
-        ("v_and_T", "b32 b16", (of.AND,)),
-        ("v_or_T", "b32 b16", (of.OR,)),
-        ("v_xor_T", "b32 b16", (of.XOR,)),
-        ("v_xnor_b32", "-", (of.XNOR,)),
-        ("v_not_T", "b32 b16", (of.NOT,)),
-        ("v_lshlrev_b32", "-", (of.LSHL, 1)),
-        ("v_lshl_b32", "-", (of.LSHL,)),
-        ("v_lshrrev_b32", "-", (of.LSHR, 1)),
-        ("v_lshr_b32", "-", (of.LSHR,)),
-        ("v_ashrrev_i32", "-", (of.ASHR, 1)),
-        ("v_ashr_i32", "-", (of.ASHR,)),
-        ("v_lshlrev_b16", "-", (of.LSHL16, 1)),
-        ("v_lshrrev_b16", "-", (of.LSHR16, 1)),
-        ("v_ashrrev_i16", "-", (of.ASHR16, 1)),
-        ("v_lshl_add_u32", "-", (of.LSHL_ADD,)),
-        ("v_add_lshl_u32", "-", (of.ADD_LSHL,)),
-        ("v_lshl_or_b32", "-", (of.LSHL_OR,)),
-        ("v_add3_u32", "-", (of.ADD3,)),
-        ("v_and_or_b32", "-", (of.AND_OR,)),
-        ("v_or3_b32", "-", (of.OR3,)),
-        ("v_xor3_b32", "-", (of.XOR3,)),
-        ("v_xad_u32", "-", (of.XAD,)),
-        ("v_bfi_b32", "-", (of.BFI,)),
-        ("v_bfm_b32", "-", (of.BFM,)),
-        ("v_bfe_u32", "-", (of.BFE_U,)),
-        ("v_bfe_i32", "-", (of.BFE_I,)),
-        ("v_alignbit_b32", "-", (of.ALIGNBIT,)),
-        ("v_alignbyte_b32", "-", (of.ALIGNBYTE,)),
-        ("v_bcnt_u32_b32", "-", (of.BCNT,)),
-        ("v_bfrev_b32", "-", (of.BFREV,)),
-        ("v_ffbh_u32 v_clz_i32_u32", "-", (of.FFBH_U,)),
-        ("v_ffbl_b32 v_ctz_i32_b32", "-", (of.FFBL,)),
-        ("v_ffbh_i32 v_cls_i32", "-", (of.FFBH_I,)),
-        ("v_min_T", "i32 i16", (of.MIN_I,)),
-        ("v_max_T", "i32 i16", (of.MAX_I,)),
-        ("v_min_T", "u32 u16", (of.MIN_U,)),
-        ("v_max_T", "u32 u16", (of.MAX_U,)),
-        ("v_min3_T", "i32 i16", (of.MIN3_I,)),
-        ("v_max3_T", "i32 i16", (of.MAX3_I,)),
-        ("v_med3_T", "i32 i16", (of.MED3_I,)),
-        ("v_min3_T", "u32 u16", (of.MIN3_U,)),
-        ("v_max3_T", "u32 u16", (of.MAX3_U,)),
-        ("v_med3_T", "u32 u16", (of.MED3_U,)),
-        ("v_mul_lo_T", "u32 i32 u16", (of.MUL_LO,)),
-        ("v_mul_hi_u32", "-", (of.MUL_HI_U,)),
-        ("v_mul_hi_i32", "-", (of.MUL_HI_I,)),
-        ("v_mul_u32_u24", "-", (of.MUL_U24,)),
-        ("v_mul_i32_i24", "-", (of.MUL_I24,)),
-        ("v_mad_u32_u24", "-", (of.MAD_U24,)),
-        ("v_mad_i32_i24", "-", (of.MAD_I24,)),
-        ("v_mad_T", "u16 i16 u32_u16 i32_i16", (of.MAD_U16,)),
-        ("v_cndmask_T", "b32 b16", (of.CNDMASK,)),
-        ("v_pack_b32_f16", "-", (of.PACK,)),
-        ("v_cvt_f32_i32", "-", (of.F32_I32,)),
-        ("v_cvt_f32_u32", "-", (of.F32_U32,)),
-        ("v_cvt_f32_ubyteT", "0 1 2 3", (of.F32_UBYTE,)),
-        ("v_cvt_i32_f32", "-", (of.I32_F32,)),
-        ("v_cvt_u32_f32", "-", (of.U32_F32,)),
-        ("v_add_T", "f32 f16", (of.ADD_F32,)),
-        ("v_sub_T", "f32 f16", (of.SUB_F32,)),
-        ("v_subrev_T", "f32 f16", (of.SUBREV_F32,)),
-        ("v_mul_T", "f32 f16", (of.MUL_F32,)),
-        ("v_fma_f32 v_fmac_f32 v_fmaak_f32 v_fmamk_f32", "-", (of.FMA_F32,)),
-        ("v_mad_f32 v_mac_f32 v_madak_f32 v_madmk_f32", "-", (of.MAD_F32,)),
-        ("v_min_T v_min_num_T", "f32 f16", (of.MIN_F32,)),
-        ("v_max_T v_max_num_T", "f32 f16", (of.MAX_F32,)),
-        ("v_min3_T v_min3_num_T", "f32 f16", (of.MIN3_F32,)),
-        ("v_max3_T v_max3_num_T", "f32 f16", (of.MAX3_F32,)),
-        ("v_med3_T v_med3_num_T", "f32 f16", (of.MED3_F32,)),
-        ("v_trunc_T", "f32 f16", (of.TRUNC_F32,)),
-        ("v_ceil_T", "f32 f16", (of.CEIL_F32,)),
-        ("v_floor_T", "f32 f16", (of.FLOOR_F32,)),
-        ("v_rndne_T", "f32 f16", (of.RNDNE_F32,)),
-        ("v_fract_f32", "-", (of.FRACT_F32,)),
-        ("v_rcp_f32 v_rcp_iflag_f32", "-", (of.RCP_F32,)),
-        ("v_rsq_f32", "-", (of.RSQ_F32,)),
-        ("v_sqrt_f32", "-", (of.SQRT_F32,)),
-        ("v_ldexp_f32", "-", (of.LDEXP_F32,)),
-        ("v_frexp_mant_f32", "-", (of.FREXP_MANT_F32,)),
-        ("v_frexp_exp_i32_f32", "-", (of.FREXP_EXP_F32,)),
-        ("v_lshlrev_b64", "-", (of.LSHL64, 1)),
-        ("v_lshrrev_b64", "-", (of.LSHR64, 1)),
-        ("v_ashrrev_i64", "-", (of.ASHR64, 1)),
-        ("v_lshl_add_u64", "-", (of.LSHL_ADD64,)),
-        ("v_mov_b64", "-", (of.MOV64,)),
-        ("v_add_f64", "-", (of.ADD_F64,)),
-        ("v_mul_f64", "-", (of.MUL_F64,)),
-        ("v_fma_f64 v_fmac_f64", "-", (of.FMA_F64,)),
-        ("v_min_f64", "-", (of.MIN_F64,)),
-        ("v_max_f64", "-", (of.MAX_F64,)),
-        ("v_trunc_f64", "-", (of.TRUNC_F64,)),
-        ("v_ceil_f64", "-", (of.CEIL_F64,)),
-        ("v_floor_f64", "-", (of.FLOOR_F64,)),
-        ("v_rndne_f64", "-", (of.RNDNE_F64,)),
-        ("v_cvt_f64_f32", "-", (of.F64_F32,)),
-        ("v_cvt_f64_i32", "-", (of.F64_I32,)),
-        ("v_cvt_f64_u32", "-", (of.F64_U32,)),
-        ("v_cvt_f32_f64", "-", (of.F32_F64,)),
-        ("v_cvt_i32_f64", "-", (of.I32_F64,)),
-        ("v_cvt_u32_f64", "-", (of.U32_F64,)),
-    )
-)
+def _numbered(table: Sequence[tuple[str, str, Any]]) -> dict[str, int]:
+    return _named([(names, kinds, number) for number, (names, kinds, _) in enumerate(table)])
 
-_WITH_MASK = _named(
-    (
-        ("v_add_co_u32 v_addc_co_u32", "-", (of.ADD_CO,)),
-        ("v_sub_co_u32 v_subb_co_u32", "-", (of.SUB_CO,)),
-        ("v_subrev_co_u32 v_subbrev_co_u32", "-", (of.SUB_CO, 1)),
-        ("v_mad_u64_u32", "-", (of.MAD_U64_U32,)),
-        ("v_mad_i64_i32", "-", (of.MAD_I64_I32,)),
-    )
-)
+
+_OF_WORDS, _OF_PAIRS = _numbered(of.OF_WORDS), _numbered(of.OF_PAIRS)
+
+_WITH_MASK = {
+    **dict.fromkeys(("v_add_co_u32", "v_addc_co_u32"), of.ADD_CARRY),
+    **dict.fromkeys(("v_sub_co_u32", "v_subb_co_u32"), of.SUB_CARRY),
+    "v_mad_u64_u32": of.MULTIPLY_ADD,
+}
 
 _COMPARED = {
     **{"i16": of.CMP_I32, "i32": of.CMP_I32, "u16": of.CMP_U32, "u32": of.CMP_U32},
@@ -276,18 +167,18 @@ _OF_LANES = {
 }
 
 _CHANGES = _named(
-    (
-        ("add add_T", "u32", (of.A_ADD,)),
-        ("sub sub_T", "u32", (of.A_SUB,)),
-        ("and and_T", "b32", (of.A_AND,)),
-        ("or or_T", "b32", (of.A_OR,)),
-        ("xor xor_T", "b32", (of.A_XOR,)),
-        ("swap swap_T wrxchg_T storexchg_T", "b32", (of.A_SWAP,)),
-        ("smin min_T", "i32", (of.A_MIN_I,)),
-        ("smax max_T", "i32", (of.A_MAX_I,)),
-        ("umin min_T", "u32", (of.A_MIN_U,)),
-        ("umax max_T", "u32", (of.A_MAX_U,)),
-    )
+    [
+        ("add add_T", "u32", of.A_ADD),
+        ("sub sub_T", "u32", of.A_SUB),
+        ("and and_T", "b32", of.A_AND),
+        ("or or_T", "b32", of.A_OR),
+        ("xor xor_T", "b32", of.A_XOR),
+        ("swap swap_T wrxchg_T storexchg_T", "b32", of.A_SWAP),
+        ("smin min_T", "i32", of.A_MIN_I),
+        ("smax max_T", "i32", of.A_MAX_I),
+        ("umin min_T", "u32", of.A_MIN_U),
+        ("umax max_T", "u32", of.A_MAX_U),
+    ]
 )
 
 _SCALAR = _named(
@@ -311,8 +202,6 @@ _SCALAR = _named(
         ("s_ashr_T", "i32 i64", (of.S_ASHR, 0)),
         ("s_bfe_T", "u32 u64", (of.S_BFE_U, 0)),
         ("s_bfe_T", "i32 i64", (of.S_BFE_I, 0)),
-        ("s_cmov_T", "b32 b64", (of.S_SELECT, 0, 1)),
-        ("s_cmovk_i32", "-", (of.S_SELECT, 0, 1)),
         ("s_add_u32 s_add_co_u32", "-", (of.S_ADD_U, 0)),
         ("s_sub_u32 s_sub_co_u32", "-", (of.S_SUB_U, 0)),
         ("s_add_i32 s_add_co_i32 s_addk_i32 s_addk_co_i32", "-", (of.S_ADD_I, 0)),
@@ -381,7 +270,7 @@ class _Maker:
         if len(parts) == 2:
             for part, into in zip(parts, (row, self._second), strict=True):
                 self._computed(replace(part, name=part.name.replace("v_dual_", "v_")), into)
-                _require(into[of.WORDS] == 1 and into[of.OP] < of.FIRST_WIDE)
+                _require(into[of.WORDS] == 1 and into[of.KIND] == of.VECTOR)
             row[of.MASK_IN] = max(row[of.MASK_IN], self._second[of.MASK_IN])
             row[of.PARTS] = row[of.WORDS] = 2
             return
@@ -519,51 +408,39 @@ class _Maker:
             target = inst.operands[0]
             last = Operand(target.kind, target.number, target.count)
             inst = replace(inst, operands=(*inst.operands, last))
-        operation = OPERATIONS[inst.name]
-        op, *order = _COMPUTED[inst.name]
-        into[of.KIND], into[of.OP] = of.VECTOR, op
+        operation, name = OPERATIONS[inst.name], inst.name
+        is_wide = name in _OF_PAIRS
+        into[of.KIND] = of.WIDE_VECTOR if is_wide else of.VECTOR
+        into[of.OP] = _OF_PAIRS[name] if is_wide else _OF_WORDS[name]
         sources = [kind for kind in operation.sources if kind != "mask"]
         for number, kind in enumerate(sources):
-            self._source(into, number, inst, inst.operands[number + 1], kind)
-            if op == of.PACK:  # the halves as they are
-                operand = inst.operands[number + 1]
+            operand = inst.operands[number + 1]
+            self._source(into, number, inst, operand, kind)
+            if name == "v_pack_b32_f16":  # the halves as they are
                 _require(not (operand.negated or operand.absolute))
                 into[of.SOURCE + number * of.OF_SOURCE + of.OF_HALF] = 0
         if "mask" in operation.sources:
             into[of.MASK_IN] = self._mask(inst, 1 + len(sources))
-        if order:  # the first two change places
-            _require(inst.encoding != "dpp")
-            self._swap(into)
-        for byte in range(4):
-            if inst.name == f"v_cvt_f32_ubyte{byte}":
-                _require(inst.encoding != "sdwa")
-                self._select(into[of.SOURCE :], f"BYTE_{byte}", False)
-                self._sign(into[of.SOURCE :], "u32", False, False)
-        if makes_nans(inst.name, operation) and op < of.FIRST_WIDE:
+        if name.startswith("v_cvt_f32_ubyte"):
+            _require(inst.encoding != "sdwa")
+            self._select(into[of.SOURCE :], f"BYTE_{name[-1]}", False)
+            self._sign(into[of.SOURCE :], "u32", False, False)
+        if makes_nans(name, operation) and not is_wide:
             into[of.NANS] = len(sources)
         self._result(into, inst, operation.result, len(operation.sources))
-        _require(op < of.FIRST_WIDE or not into[of.CHANGED])
-
-    @staticmethod
-    def _swap(into: Array) -> None:
-        first, size = of.SOURCE, of.OF_SOURCE
-        into[first : first + 2 * size] = np.roll(into[first : first + 2 * size], size)
+        _require(not (is_wide and into[of.CHANGED]))
 
     def _with_mask(self, inst: Instruction) -> None:
         """A result and a mask: sums with a carry, ``v_mad_u64_u32``."""
         row, name = self._row, plain_name(inst.name)
         kind, types = TYPES_WITH_MASK[name]
-        op, *order = _WITH_MASK[name]
         _require("clamp" not in inst.modifiers)
-        row[of.KIND], row[of.OP] = of.VECTOR, op
+        row[of.KIND], row[of.OP] = of.CARRIES, _WITH_MASK[name]
         kinds = [kind for kind in types.split() if kind != "mask"]
         for number, kind_of in enumerate(kinds):
             self._source(row, number, inst, inst.operands[2 + number], kind_of)
         if "mask" in types:
             row[of.MASK_IN] = self._mask(inst, 2 + len(kinds))
-        if order:
-            _require(inst.encoding != "dpp")
-            self._swap(row)
         if inst.operands[1].number != NULL:
             row[of.MASK_OUT] = self._mask(inst, 1)
             _require(row[of.MASK_OUT] != EXEC)
@@ -594,7 +471,7 @@ class _Maker:
         row = self._row
         _require(not inst.encoding)
         row[of.KIND], row[of.NANS] = of.VECTOR, 3
-        row[of.OP] = of.FMA_F32 if inst.name.startswith("v_fma") else of.MAD_F32
+        row[of.OP] = _OF_WORDS["v_fma_f32" if inst.name.startswith("v_fma") else "v_mad_f32"]
         for number in range(3):
             operand = inst.operands[number + 1]
             kind = "f16" if inst.bits("op_sel_hi", number) else "f32"
@@ -613,14 +490,14 @@ class _Maker:
     def _packed(self, inst: Instruction) -> None:
         """Two words of pairs: ``v_pk_fma_f32`` and others, ``v_pk_mov_b32``."""
         name = f"v_{inst.name.removeprefix('v_pk_')}"
-        operation, (op,) = OPERATIONS[name], _COMPUTED[name]
+        operation, op = OPERATIONS[name], _OF_WORDS[name]
         _require(operation.result.endswith("32") and not inst.encoding)
         for part, into in enumerate((self._row, self._second)):
             into[of.KIND], into[of.OP] = of.VECTOR, op
             for number, kind in enumerate(operation.sources):
                 which = inst.bits("op_sel_hi", number, 1) if part else inst.bits("op_sel", number)
                 source = number
-                if op == of.MOV:
+                if name == "v_mov_b32":
                     source, which = part, inst.bits("op_sel", part)
                 operand = inst.operands[source + 1]
                 if operand.kind in ("v", "a", "s") and operand.number != NULL:
@@ -640,7 +517,7 @@ class _Maker:
     def _count_below(self, inst: Instruction) -> None:
         row = self._row
         _require(not inst.encoding)
-        row[of.KIND], row[of.OP] = of.VECTOR, of.COUNT_BELOW
+        row[of.KIND], row[of.OP] = of.CARRIES, of.COUNT_BELOW
         for number in range(2):
             self._operand(row, number, inst.operands[number + 1])
         self._operand(row, 2, Operand("int", 0 if "lo" in inst.name else 32))
@@ -669,7 +546,7 @@ class _Maker:
 
     def _swizzle(self, inst: Instruction) -> None:
         row, lanes = self._row, self._machine.lanes
-        row[of.KIND], row[of.OP] = of.VECTOR, of.MOV
+        row[of.KIND], row[of.OP] = of.VECTOR, _OF_WORDS["v_mov_b32"]
         columns = self._operand(row, 0, inst.operands[1])
         _require(columns[of.FROM] == of.AS_IT_IS)
         columns[of.FROM] = of.REGISTER
@@ -696,7 +573,7 @@ class _Maker:
         _require(types is not None)
         assert types
         result, kinds = types
-        op, extra, *order = _SCALAR[inst.name]
+        op, extra = _SCALAR[inst.name]
         _require(inst.name != "s_bfm_b64")
         row[of.KIND], row[of.OP], row[of.TARGET] = of.SCALAR, op, extra
         operands = [kind for kind in kinds if kind not in ("scc", "pc")]
@@ -712,8 +589,6 @@ class _Maker:
             self._scalar_operand(number, operand, kind)
         if kinds == ("pc",):
             row[of.SOURCE + of.FROM], row[of.SOURCE + of.WHICH] = of.CONSTANT, row[of.AFTER]
-        if order:
-            self._swap(row)
         if result == "scc":
             return
         words = 2 if result.endswith("64") else 1
@@ -825,7 +700,7 @@ class _Maker:
         row, local = self._row, match[1] == "ds"
         returns = bool(match[3]) if local else is_coherent(inst)
         name = f"{match[2]}_{match[4]}" if match[4] else match[2]
-        row[of.KIND], (row[of.OP],) = of.CHANGE, _CHANGES[name]
+        row[of.KIND], row[of.OP] = of.CHANGE, _CHANGES[name]
         row[of.OFFSET] = inst.modifier("offset")
         row[of.SIZE], row[of.WORDS] = 4, 1
         operands = inst.operands[int(returns) :]
