@@ -115,7 +115,13 @@ def placed(texts):
     return program
 
 
-def emulate(waves, texts, arch, memory=None, kind=Machine):
+class ByClosures(Run):
+    """A run without the interpreter."""
+
+    interprets = False
+
+
+def emulate(waves, texts, arch, memory=None, kind=Machine, how=Run):
     """Run a program in the emulator; the machine afterwards."""
     m = machine_of(waves, arch, kind)
     m.memory = memory
@@ -127,7 +133,7 @@ def emulate(waves, texts, arch, memory=None, kind=Machine):
     nobody = np.zeros(len(waves), np.bool_)
     budget = Budget(100_000)
     groups, contents = np.arange(len(waves)), Contents(m.lanes)
-    run = Run(m, Instructions(code, 0, m), groups, nobody, contents, budget)
+    run = how(m, Instructions(code, 0, m), groups, nobody, contents, budget)
     run.finish()
     EXECUTED.update(all=budget.most - budget.left, interpreter=run.interpreted)
     return m
