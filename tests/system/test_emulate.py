@@ -647,6 +647,45 @@ def test_a_long_run_says_how_far_it_is(command, monkeypatch):
     assert re.fullmatch(r"recorded ([\d,]+) of \1 cycles", recorded)
 
 
+SOLVE = """__kernel void solve(__global const float *a, __global const float *b,
+                    __global volatile float *x, __global volatile int *ready, int rows) {
+    int row = __builtin_amdgcn_workgroup_id_x();
+    float sum = b[row];
+    for (int k = 0; k < row; k++) {
+        while (!ready[k]);
+        sum -= a[row * rows + k] * x[k];
+    }
+    x[row] = sum / a[row * rows + row];
+    __builtin_amdgcn_fence(__ATOMIC_RELEASE, "agent");
+    ready[row] = 1;
+}
+"""
+SOLVED = """import numpy as np
+GRID, BLOCK, TOLERANCE = (48,), (1,), 1e-5
+
+def arguments(random):
+    a = np.tril(random.normal(0, 0.2, (48, 48)).astype(np.float32), -1) + 2 * np.eye(48)
+    vectors = {"b": np.ones(48, np.float32), "x": np.zeros(48, np.float32)}
+    return {"a": a.astype(np.float32), **vectors, "ready": np.zeros(48, np.int32), "rows": 48}
+
+def expected(a, b, x, ready, rows):
+    return {"x": np.linalg.solve(a.astype(float), b)}
+"""
+
+
+@needs_clang
+@pytest.mark.parametrize("arch", ["gfx90a", "gfx1100"])
+def test_a_wave_that_spins_lets_others_go_on(command, tmp_path, arch):
+    """A triangular solve: each row waits for those before it."""
+    (tmp_path / "k.cl").write_text(SOLVE)
+    (tmp_path / "k.py").write_text(SOLVED)
+    limit = ("--most-instructions", "60000")  # 42,000 on gfx90a
+    code, _, said = command(
+        *("trace", "emulate", "k.cl", "--arch", arch, "--args", "k.py", "--out", "t.h5", *limit)
+    )
+    assert code == 0, said
+
+
 @needs_objdump
 @each(
     ("before", "after", "words"),

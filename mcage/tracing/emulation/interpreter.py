@@ -254,7 +254,7 @@ def _both(low: Any, high: Any) -> Any:
 
 @compiled
 def _low_ones(count: Any) -> Any:
-    return U32((U32(1) << (count & U32(31))) - U32(1))
+    return U32((U32(1) << U32(count & U32(31))) - U32(1))
 
 
 @compiled
@@ -280,7 +280,7 @@ def _i24(x: Any) -> Any:
 
 _f, _b = _as_f32, _as_u32
 
-OF_WORDS: tuple[tuple[str, str, Callable[..., Any]], ...] = (
+WORD_OPERATIONS: tuple[tuple[str, str, Callable[..., Any]], ...] = (
     ("v_mov_T v_accvgpr_read_T v_accvgpr_write_T", "b32 b16", lambda x, y, z, w: x),
     ("v_accvgpr_read v_accvgpr_write v_accvgpr_mov_b32", "-", lambda x, y, z, w: x),
     ("v_cvt_f32_f16 v_cvt_f16_f32 v_cvt_u32_u16 v_cvt_i32_i16", "-", lambda x, y, z, w: x),
@@ -376,7 +376,7 @@ OF_WORDS: tuple[tuple[str, str, Callable[..., Any]], ...] = (
     ("v_frexp_exp_i32_f32", "-", lambda x, y, z, w: _exponent(x)),
 )
 
-OF_PAIRS: tuple[tuple[str, str, Callable[..., Any]], ...] = (
+PAIR_OPERATIONS: tuple[tuple[str, str, Callable[..., Any]], ...] = (
     ("v_lshlrev_b64", "-", lambda x, y, z, w: y << (x & U64(63))),
     ("v_lshrrev_b64", "-", lambda x, y, z, w: y >> (x & U64(63))),
     ("v_ashrrev_i64", "-", lambda x, y, z, w: U64(I64(y) >> I64(x & U64(63)))),
@@ -459,7 +459,10 @@ def _of_table(table: Sequence[tuple[str, str, Callable[..., Any]]], word: Any) -
     return intrinsic(typed)
 
 
-_by_words, _by_pairs = _of_table(OF_WORDS, types.uint32), _of_table(OF_PAIRS, types.uint64)
+_by_words, _by_pairs = (
+    _of_table(WORD_OPERATIONS, types.uint32),
+    _of_table(PAIR_OPERATIONS, types.uint64),
+)
 
 
 @compiled
@@ -661,40 +664,23 @@ def _spread(mask: Any, on: Any, at: Any, n: Any) -> None:
 _LOW = U64(0xFFFFFFFF)
 
 
-# Scalar instructions.
+# Scalar instructions: names without ``s_``; types of the result and of the operands; what stands
+# for each ``T``; the result of operands as words of 64 bits, of SCC and of the bits of the first;
+# what SCC becomes of the result and the operands, or None: it stays. Types are those of
+# `arithmetic.WORD`; ``scc``, which is no operand; ``pc``, the address behind the instruction; ``k``
+# and ``ku``, a constant of 16 bits with and without a sign.
 
-(S_MOV, S_NOT, S_AND, S_OR, S_XOR, S_NAND, S_NOR, S_XNOR, S_ANDN1, S_ANDN2, S_ORN1) = range(11)
-(S_ORN2, S_LSHL, S_LSHR, S_ASHR, S_ADD_U, S_SUB_U, S_ADD_I, S_SUB_I, S_ADDC, S_SUBB) = range(11, 21)
-(S_MUL, S_MUL_HI_U, S_MUL_HI_I, S_MIN_I, S_MAX_I, S_MIN_U, S_MAX_U, S_SELECT) = range(21, 29)
-(S_BFE_U, S_BFE_I, S_BFM, S_ONES, S_FF1, S_FLBIT, S_BREV, S_SEXT8, S_SEXT16) = range(29, 38)
-(S_LSHL_ADD, S_CMP_I32, S_CMP_U, S_BIT0, S_BIT1, S_ADD64, S_SUB64) = range(38, 45)
-(S_PACK_LL, S_PACK_LH, S_PACK_HH, S_ABS) = range(45, 49)
-S_LOGIC = range(S_NOT, S_ORN2 + 1)
+SOME = lambda r, a, b, c: r != U64(0)  # noqa: E731
 
 
-@compiled
-def _logic(op: int, a: Any, b: Any) -> Any:
-    if op == S_AND:
-        return a & b
-    if op == S_OR:
-        return a | b
-    if op == S_XOR:
-        return a ^ b
-    if op == S_NAND:
-        return ~(a & b)
-    if op == S_NOR:
-        return ~(a | b)
-    if op == S_XNOR:
-        return ~(a ^ b)
-    if op == S_ANDN1:
-        return ~a & b
-    if op == S_ANDN2:
-        return a & ~b
-    if op == S_ORN1:
-        return ~a | b
-    if op == S_ORN2:
-        return a | ~b
-    return ~a
+def _relation(wanted: int, is_signed: bool) -> Callable[..., Any]:
+    """A comparison: 1 if less counts, 2 if equal, 4 if greater; the sum of those that do."""
+
+    def compare(a: Any, b: Any, c: Any, n: Any) -> Any:
+        less = _signed(a) < _signed(b) if is_signed else a < b
+        return U64(wanted) >> (U64(0) if less else U64(1) if a == b else U64(2)) & U64(1)
+
+    return compare
 
 
 @compiled
@@ -703,117 +689,202 @@ def _signed(x: Any) -> Any:
 
 
 @compiled
-def _compared(less: bool, equal: bool, wanted: int) -> int:
-    return wanted & 1 if less else wanted >> 1 & 1 if equal else wanted >> 2 & 1
+def _field(a: Any, b: Any, n: Any, is_signed: bool) -> Any:
+    """Bits of a number: bits 0 ... 5 of the second operand are the offset, 16 ... 22 the width."""
+    width, first = min(b >> U64(16) & U64(127), n), b & (n - U64(1))
+    whole = I64(a) if n > U64(32) else _signed(a)
+    result = U64(whole >> I64(first)) if is_signed else a >> first
+    if width < U64(64):
+        result &= (U64(1) << width) - U64(1)
+    if is_signed and width > U64(0):
+        sign = U64(1) << (width - U64(1))
+        result = (result ^ sign) - sign
+    return result
 
 
 @compiled
-def _compute_scalar(op: int, extra: int, a: Any, b: Any, scc: int, wide: bool) -> Any:
-    """Result of a scalar instruction, and what SCC becomes."""
-    bits = U64(64) if wide else U64(32)
-    count = b & (bits - U64(1))
-    result = a
-    if op == S_MOV:
-        return result, scc
-    if op <= S_ORN2:
-        result = _logic(op, a, b)
-        if not wide:
-            result &= _LOW
-        return result, I64(result != U64(0))
-    if op in (S_ADD_I, S_SUB_I):
-        total = _signed(a) + _signed(b) if op == S_ADD_I else _signed(a) - _signed(b)
-        return U64(total) & _LOW, I64(total != I64(I32(total)))
-    if op == S_ADD_U:
-        return (a + b) & _LOW, I64((a + b) >> U64(32))
-    if op == S_SUB_U:
-        return (a - b) & _LOW, I64(a < b)
-    if op == S_ADDC:
-        total = a + b + U64(scc)
-        return total & _LOW, I64(total > _LOW)
-    if op == S_SUBB:
-        return (a - b - U64(scc)) & _LOW, I64(a < b + U64(scc))
-    if op == S_LSHL:
-        result = a << count
-        if not wide:
-            result &= _LOW
-        return result, I64(result != U64(0))
-    if op == S_LSHR:
-        return a >> count, I64(a >> count != U64(0))
-    if op == S_ASHR:
-        result = U64(I64(a) >> I64(count)) if wide else U64(_signed(a) >> I64(count)) & _LOW
-        return result, I64(result != U64(0))
-    if op == S_CMP_I32:
-        return result, _compared(_signed(a) < _signed(b), a == b, extra)
-    if op == S_CMP_U:
-        return result, _compared(a < b, a == b, extra)
-    if op == S_SELECT:
-        return a if scc else b, scc
-    if op == S_MUL:
-        return (a * b) & _LOW, scc
-    if op == S_MUL_HI_U:
-        return a * b >> U64(32), scc
-    if op == S_MUL_HI_I:
-        return U64(_signed(a) * _signed(b) >> 32) & _LOW, scc
-    if op == S_MIN_I:
-        less = _signed(a) < _signed(b)
-        return a if less else b, I64(less)
-    if op == S_MAX_I:
-        less = _signed(a) < _signed(b)
-        return b if less else a, I64(not less)
-    if op == S_MIN_U:
-        return min(a, b), I64(a < b)
-    if op == S_MAX_U:
-        return max(a, b), I64(a >= b)
-    if op in (S_BFE_U, S_BFE_I):
-        width = min(b >> U64(16) & U64(127), bits)
-        if op == S_BFE_I:
-            result = U64(I64(a) >> I64(count)) if wide else U64(_signed(a) >> I64(count))
-        else:
-            result = a >> count
-        if width < U64(64):
-            result &= (U64(1) << width) - U64(1)
-        if op == S_BFE_I and width > U64(0):
-            sign = U64(1) << (width - U64(1))
-            result = (result ^ sign) - sign
-        if not wide:
-            result &= _LOW
-        return result, I64(result != U64(0))
-    if op == S_BFM:
-        result = ((U64(1) << (a & (bits - U64(1)))) - U64(1)) << count
-        return result if wide else result & _LOW, scc
-    if op == S_ONES:
-        return _ones(a), I64(a != U64(0))
-    if op == S_FF1:
-        return _behind(a) if a else _LOW, scc
-    if op == S_FLBIT:
-        return _before(a) - (U64(64) - bits) if a else _LOW, scc
-    if op == S_BREV:
-        return _reversed(a) >> (U64(64) - bits), scc
-    if op == S_SEXT8:
-        return U64(I64(a << U64(56)) >> 56) & _LOW, scc
-    if op == S_SEXT16:
-        return U64(I64(a << U64(48)) >> 48) & _LOW, scc
-    if op == S_LSHL_ADD:
-        total = (a << U64(extra)) + b
-        return total & _LOW, I64(total > _LOW)
-    if op == S_BIT0:
-        return result, I64(not a >> count & U64(1))
-    if op == S_BIT1:
-        return result, I64(a >> count & U64(1))
-    if op == S_ADD64:
-        return a + b, scc
-    if op == S_SUB64:
-        return a - b, scc
-    if op == S_PACK_LL:
-        return a & U64(0xFFFF) | (b & U64(0xFFFF)) << U64(16), scc
-    if op == S_PACK_LH:
-        return a & U64(0xFFFF) | b & U64(0xFFFF0000), scc
-    if op == S_PACK_HH:
-        return a >> U64(16) | b & U64(0xFFFF0000), scc
-    if op == S_ABS:
-        result = U64(abs(_signed(a))) & _LOW
-        return result, I64(result != U64(0))
-    return result, scc
+def _top(n: Any) -> Any:
+    """Mask of the count of a shift of so many bits."""
+    return n - U64(1)
+
+
+@compiled
+def _first_one(a: Any) -> Any:
+    return _behind(a) if a else ~U64(0)
+
+
+@compiled
+def _zeros_above(a: Any, n: Any) -> Any:
+    return _before(a) - (U64(64) - n) if a else ~U64(0)
+
+
+@compiled
+def _quads(a: Any, times: Any) -> Any:
+    """A bit, or four, for each group of four bits of which one is set."""
+    result = U64(0)
+    for quad in range(U64(16)):
+        if a >> (U64(4) * quad) & U64(15):
+            result |= U64(15 if times == 4 else 1) << (U64(times) * quad)
+    return result
+
+
+@compiled
+def _doubled(a: Any) -> Any:
+    result = U64(0)
+    for bit in range(U64(32)):
+        result |= (a >> bit & U64(1)) * U64(3) << (U64(2) * bit)
+    return result
+
+
+_RELATIONS = {"eq": 2, "lg": 5, "gt": 4, "ge": 6, "lt": 1, "le": 3}
+
+SCALAR_OPERATIONS: tuple[tuple[str, str, str, Callable[..., Any], Any], ...] = (
+    ("and_T", "T T T", "b32 b64", lambda a, b, c, n: a & b, SOME),
+    ("or_T", "T T T", "b32 b64", lambda a, b, c, n: a | b, SOME),
+    ("xor_T", "T T T", "b32 b64", lambda a, b, c, n: a ^ b, SOME),
+    ("nand_T", "T T T", "b32 b64", lambda a, b, c, n: ~(a & b), SOME),
+    ("nor_T", "T T T", "b32 b64", lambda a, b, c, n: ~(a | b), SOME),
+    ("xnor_T", "T T T", "b32 b64", lambda a, b, c, n: ~(a ^ b), SOME),
+    ("andn1_T and_not0_T", "T T T", "b32 b64", lambda a, b, c, n: ~a & b, SOME),
+    ("andn2_T and_not1_T", "T T T", "b32 b64", lambda a, b, c, n: a & ~b, SOME),
+    ("orn1_T or_not0_T", "T T T", "b32 b64", lambda a, b, c, n: ~a | b, SOME),
+    ("orn2_T or_not1_T", "T T T", "b32 b64", lambda a, b, c, n: a | ~b, SOME),
+    ("not_T", "T T", "b32 b64", lambda a, b, c, n: ~a, SOME),
+    ("mov_T", "T T", "b32 b64", lambda a, b, c, n: a, None),
+    ("movk_i32", "i32 k", "-", lambda a, b, c, n: a, None),
+    ("getpc_b64", "b64 pc", "-", lambda a, b, c, n: a, None),
+    ("cmov_T", "T T T scc", "b32 b64", lambda a, b, c, n: b if c else a, None),
+    ("cmovk_i32", "i32 i32 k scc", "-", lambda a, b, c, n: b if c else a, None),
+    ("cselect_T", "T T T scc", "b32 b64", lambda a, b, c, n: a if c else b, None),
+    ("lshl_T", "T T u32", "b32 b64", lambda a, b, c, n: a << (b & _top(n)), SOME),
+    ("lshr_T", "T T u32", "b32 b64", lambda a, b, c, n: a >> (b & _top(n)), SOME),
+    ("ashr_i32", "i32 i32 u32", "-", lambda a, b, c, n: U64(_signed(a) >> I64(b & U64(31))), SOME),
+    ("ashr_i64", "i64 i64 u32", "-", lambda a, b, c, n: U64(I64(a) >> I64(b & U64(63))), SOME),
+    ("brev_T", "T T", "b32 b64", lambda a, b, c, n: _reversed(a) >> (U64(64) - n), None),
+    ("bitset0_T", "T T u32", "b32 b64", lambda a, b, c, n: a & ~(U64(1) << (b & _top(n))), None),
+    ("bitset1_T", "T T u32", "b32 b64", lambda a, b, c, n: a | U64(1) << (b & _top(n)), None),
+    ("bitcmp0_T", "scc T u32", "b32 b64", lambda a, b, c, n: ~(a >> (b & _top(n))) & U64(1), SOME),
+    ("bitcmp1_T", "scc T u32", "b32 b64", lambda a, b, c, n: a >> (b & _top(n)) & U64(1), SOME),
+    ("bfm_b32", "b32 u32 u32", "-", lambda a, b, c, n: U64(_low_ones(a)) << (b & U64(31)), None),
+    ("bfm_b64", "b64 u32 u32", "-",
+     lambda a, b, c, n: ((U64(1) << (a & U64(63))) - U64(1)) << (b & U64(63)), None),
+    ("bfe_T", "T T u32", "u32 u64", lambda a, b, c, n: _field(a, b, n, False), SOME),
+    ("bfe_T", "T T u32", "i32 i64", lambda a, b, c, n: _field(a, b, n, True), SOME),
+    ("bcnt0_i32_T", "i32 T", "b32 b64", lambda a, b, c, n: n - _ones(a), SOME),
+    ("bcnt1_i32_T", "i32 T", "b32 b64", lambda a, b, c, n: _ones(a), SOME),
+    ("ff0_i32_b32", "i32 b32", "-", lambda a, b, c, n: _first_one(a ^ _LOW), None),
+    ("ff0_i32_b64", "i32 b64", "-", lambda a, b, c, n: _first_one(~a), None),
+    ("ff1_i32_T ctz_i32_T", "i32 T", "b32 b64", lambda a, b, c, n: _first_one(a), None),
+    ("flbit_i32_bT clz_i32_uT", "i32 bT", "32 64", lambda a, b, c, n: _zeros_above(a, n), None),
+    ("flbit_i32 cls_i32", "i32 u32", "-",
+     lambda a, b, c, n: _zeros_above((a ^ U64(_signed(a) >> I64(31))) & _LOW, n), None),
+    ("flbit_i32_i64 cls_i32_i64", "i32 i64", "-",
+     lambda a, b, c, n: _zeros_above(a ^ U64(I64(a) >> I64(63)), n), None),
+    ("bitreplicate_b64_b32", "b64 b32", "-", lambda a, b, c, n: _doubled(a), None),
+    ("quadmask_T", "T T", "b32 b64", lambda a, b, c, n: _quads(a, 1), SOME),
+    ("wqm_T", "T T", "b32 b64", lambda a, b, c, n: _quads(a, 4), SOME),
+    ("sext_i32_i8", "i32 u32", "-", lambda a, b, c, n: U64(I64(a << U64(56)) >> I64(56)), None),
+    ("sext_i32_i16", "i32 u32", "-", lambda a, b, c, n: U64(I64(a << U64(48)) >> I64(48)), None),
+    ("abs_i32", "u32 i32", "-", lambda a, b, c, n: U64(abs(_signed(a))), SOME),
+    ("absdiff_i32", "u32 i32 i32", "-", lambda a, b, c, n: U64(abs(_signed(a - b))), SOME),
+    ("min_i32", "i32 i32 i32", "-", lambda a, b, c, n: a if _signed(a) < _signed(b) else b,
+     lambda r, a, b, c: _signed(a) < _signed(b)),
+    ("max_i32", "i32 i32 i32", "-", lambda a, b, c, n: b if _signed(a) < _signed(b) else a,
+     lambda r, a, b, c: _signed(a) >= _signed(b)),
+    ("min_u32", "u32 u32 u32", "-", lambda a, b, c, n: min(a, b), lambda r, a, b, c: a < b),
+    ("max_u32", "u32 u32 u32", "-", lambda a, b, c, n: max(a, b), lambda r, a, b, c: a >= b),
+    ("add_i32 add_co_i32", "i32 i32 i32", "-", lambda a, b, c, n: a + b,
+     lambda r, a, b, c: (a ^ r) & (b ^ r) & U64(1 << 31)),
+    ("addk_i32 addk_co_i32", "i32 i32 k", "-", lambda a, b, c, n: a + b,
+     lambda r, a, b, c: (a ^ r) & (b ^ r) & U64(1 << 31)),
+    ("sub_i32 sub_co_i32", "i32 i32 i32", "-", lambda a, b, c, n: a - b,
+     lambda r, a, b, c: (a ^ b) & (a ^ r) & U64(1 << 31)),
+    ("add_u32 add_co_u32", "u32 u32 u32", "-", lambda a, b, c, n: a + b, lambda r, a, b, c: r < a),
+    ("sub_u32 sub_co_u32", "u32 u32 u32", "-", lambda a, b, c, n: a - b, lambda r, a, b, c: a < b),
+    ("addc_u32 add_co_ci_u32", "u32 u32 u32 scc", "-", lambda a, b, c, n: a + b + c,
+     lambda r, a, b, c: (a + b + c) >> U64(32)),
+    ("subb_u32 sub_co_ci_u32", "u32 u32 u32 scc", "-", lambda a, b, c, n: a - b - c,
+     lambda r, a, b, c: a < b + c),
+    ("add_nc_u64 add_u64", "u64 u64 u64", "-", lambda a, b, c, n: a + b, None),
+    ("sub_nc_u64 sub_u64", "u64 u64 u64", "-", lambda a, b, c, n: a - b, None),
+    ("lshl1_add_u32", "u32 u32 u32", "-", lambda a, b, c, n: (a << U64(1)) + b,
+     lambda r, a, b, c: ((a << U64(1)) + b) >> U64(32)),
+    ("lshl2_add_u32", "u32 u32 u32", "-", lambda a, b, c, n: (a << U64(2)) + b,
+     lambda r, a, b, c: ((a << U64(2)) + b) >> U64(32)),
+    ("lshl3_add_u32", "u32 u32 u32", "-", lambda a, b, c, n: (a << U64(3)) + b,
+     lambda r, a, b, c: ((a << U64(3)) + b) >> U64(32)),
+    ("lshl4_add_u32", "u32 u32 u32", "-", lambda a, b, c, n: (a << U64(4)) + b,
+     lambda r, a, b, c: ((a << U64(4)) + b) >> U64(32)),
+    ("mul_i32", "u32 u32 u32", "-", lambda a, b, c, n: a * b, None),
+    ("mulk_i32", "i32 i32 k", "-", lambda a, b, c, n: a * b, None),
+    ("mul_u64", "u64 u64 u64", "-", lambda a, b, c, n: a * b, None),
+    ("mul_hi_u32", "u32 u32 u32", "-", lambda a, b, c, n: a * b >> U64(32), None),
+    ("mul_hi_i32", "i32 i32 i32", "-", lambda a, b, c, n: U64(_signed(a) * _signed(b) >> 32), None),
+    ("pack_ll_b32_b16", "u32 u32 u32", "-",
+     lambda a, b, c, n: a & U64(0xFFFF) | b << U64(16), None),
+    ("pack_lh_b32_b16", "u32 u32 u32", "-",
+     lambda a, b, c, n: a & U64(0xFFFF) | b & U64(0xFFFF0000), None),
+    ("pack_hh_b32_b16", "u32 u32 u32", "-",
+     lambda a, b, c, n: a >> U64(16) | b & U64(0xFFFF0000), None),
+    ("pack_hl_b32_b16", "u32 u32 u32", "-", lambda a, b, c, n: a >> U64(16) | b << U64(16), None),
+    *(
+        (f"{name}_{relation}_T", types, kinds, _relation(wanted, "i32" in kinds), SOME)
+        for relation, wanted in _RELATIONS.items()
+        for name, types, kinds in (
+            *(("cmp", "scc T T", "i32"), ("cmp", "scc T T", "u32 u64")),
+            *(("cmpk", "scc T k", "i32"), ("cmpk", "scc T ku", "u32")),
+        )
+    ),
+)  # fmt: skip
+
+
+def _typed_scalars(typing: Any, op: Any, a: Any, b: Any, scc: Any, bits: Any, kept: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        number, a, b, scc, bits, kept = arguments
+        word = types.uint64
+        places = [cgutils.alloca_once_value(builder, value) for value in (a, scc)]
+        behind = builder.append_basic_block("behind")
+        switch = builder.switch(number, behind)
+        for case, (_, _, _, result, flag) in enumerate(SCALAR_OPERATIONS):
+            block = builder.append_basic_block(f"scalar {case}")
+            switch.add_case(ir.Constant(number.type, case), block)
+            builder.position_at_end(block)
+            operands = [a, b, scc, bits]
+            value = context.compile_internal(builder, result, word(*[word] * 4), operands)
+            value = builder.and_(value, kept)
+            builder.store(value, places[0])
+            if flag is not None:
+                operands = [value, a, b, scc]
+                of_flag = context.compile_internal(builder, flag, word(*[word] * 4), operands)
+                builder.store(of_flag, places[1])
+            builder.branch(behind)
+        builder.position_at_end(behind)
+        pair = [builder.load(place) for place in places]
+        return context.make_tuple(builder, signature.return_type, pair)
+
+    of_operands = [types.int64, *[types.uint64] * 5]
+    pair: Any = types.UniTuple(types.uint64, 2)
+    return pair(*of_operands), generate
+
+
+_by_scalars: Any = intrinsic(_typed_scalars)
+
+
+@compiled
+def _compute_scalar(op: int, a: Any, b: Any, scc: bool, bits: int, words: int) -> Any:
+    """Result of a scalar instruction, of so many words, and whether SCC is set behind it."""
+    kept = U64(0xFFFFFFFFFFFFFFFF) if words > 1 else _LOW
+    result, flag = _by_scalars(op, a, b, U64(scc), U64(bits), kept)
+    return result, flag != U64(0)
+
+
+@compiled
+def compute_scalars(op: int, operands: Any, scc: Any, bits: int, words: int, results: Any) -> None:
+    """Results of a scalar instruction of several waves, and what SCC becomes."""
+    for k in range(len(results)):
+        results[k], scc[k] = _compute_scalar(
+            op, operands[0, k], operands[1, k], scc[k], bits, words
+        )
 
 
 @compiled
@@ -1146,18 +1217,13 @@ def advance(code: Any, state: Any, registers: Any, memory: Any, log: Any, contro
                 elif kind in (SCALAR, SAVES):
                     a = _scalar_operand(row, SOURCE, scalars, of_wave)
                     b = _scalar_operand(row, SOURCE + OF_SOURCE, scalars, of_wave)
-                    wide = row[SOURCE + WIDE] != 0
-                    if kind == SCALAR:
-                        result, flag = _compute_scalar(op, row[TARGET], a, b, scc[wave], wide)
-                    else:
-                        before = U64(scalars[of_wave + U64(126)])
-                        if wide:
-                            before |= U64(scalars[of_wave + U64(127)]) << U64(32)
-                        after = _logic(op, a, before)
-                        if not wide:
-                            after &= _LOW
-                        result, flag = before if row[TARGET] else after, I64(after != U64(0))
-                    scc[wave] = flag
+                    bits, size = 32 + 32 * row[SOURCE + WIDE], row[WORDS]
+                    if kind == SAVES:
+                        b = exec_mask
+                    result, flag = _compute_scalar(op, a, b, scc[wave], bits, size)
+                    scc[wave], after = flag, result
+                    if kind == SAVES and row[TARGET]:
+                        result = exec_mask
                     target = of_wave + U64(row[OUT])
                     if row[WORDS] > 0:
                         scalars[target] = U32(result)
@@ -1165,7 +1231,7 @@ def advance(code: Any, state: Any, registers: Any, memory: Any, log: Any, contro
                         scalars[target + U64(1)] = U32(result >> U64(32))
                     if kind == SAVES:
                         scalars[of_wave + U64(126)] = U32(after)
-                        if wide:
+                        if n > U64(32):
                             scalars[of_wave + U64(127)] = U32(after >> U64(32))
                     if kind == SAVES or (row[WORDS] and row[OUT] + row[WORDS] > 126):
                         exec_mask = U64(scalars[of_wave + U64(126)])

@@ -25,7 +25,7 @@ from mcage.tracing.emulation.machine import (
     register_number,
 )
 from mcage.tracing.emulation.memory import lanes_swizzled, moved_by
-from mcage.tracing.emulation.scalar import types_of
+from mcage.tracing.emulation.scalar import scalar_operation
 from mcage.tracing.emulation.vector import (
     TYPES_WITH_MASK,
     factor_of,
@@ -140,7 +140,7 @@ def _numbered(table: Sequence[tuple[str, str, Any]]) -> dict[str, int]:
     return _named([(names, kinds, number) for number, (names, kinds, _) in enumerate(table)])
 
 
-_OF_WORDS, _OF_PAIRS = _numbered(of.OF_WORDS), _numbered(of.OF_PAIRS)
+_OF_WORDS, _OF_PAIRS = _numbered(of.WORD_OPERATIONS), _numbered(of.PAIR_OPERATIONS)
 
 _WITH_MASK = {
     **dict.fromkeys(("v_add_co_u32", "v_addc_co_u32"), of.ADD_CARRY),
@@ -179,57 +179,6 @@ _CHANGES = _named(
         ("umin min_T", "u32", of.A_MIN_U),
         ("umax max_T", "u32", of.A_MAX_U),
     ]
-)
-
-_SCALAR = _named(
-    (
-        ("s_mov_T", "b32 b64", (of.S_MOV, 0)),
-        ("s_movk_i32 s_getpc_b64", "-", (of.S_MOV, 0)),
-        *(
-            (f"s_{names}".replace(" ", " s_"), "b32 b64", (op, 0))
-            for names, op in (
-                *(("not_T", of.S_NOT), ("and_T", of.S_AND), ("or_T", of.S_OR)),
-                *(("xor_T", of.S_XOR), ("nand_T", of.S_NAND), ("nor_T", of.S_NOR)),
-                *(("xnor_T", of.S_XNOR), ("andn1_T and_not0_T", of.S_ANDN1)),
-                *(("andn2_T and_not1_T", of.S_ANDN2), ("orn1_T or_not0_T", of.S_ORN1)),
-                *(("orn2_T or_not1_T", of.S_ORN2), ("lshl_T", of.S_LSHL), ("lshr_T", of.S_LSHR)),
-                *(("cselect_T", of.S_SELECT), ("brev_T", of.S_BREV), ("bcnt1_i32_T", of.S_ONES)),
-                *(("ff1_i32_T ctz_i32_T", of.S_FF1), ("flbit_i32_T", of.S_FLBIT)),
-                *(("bitcmp0_T", of.S_BIT0), ("bitcmp1_T", of.S_BIT1), ("bfm_T", of.S_BFM)),
-            )
-        ),
-        ("s_clz_i32_uT", "32 64", (of.S_FLBIT, 0)),
-        ("s_ashr_T", "i32 i64", (of.S_ASHR, 0)),
-        ("s_bfe_T", "u32 u64", (of.S_BFE_U, 0)),
-        ("s_bfe_T", "i32 i64", (of.S_BFE_I, 0)),
-        ("s_add_u32 s_add_co_u32", "-", (of.S_ADD_U, 0)),
-        ("s_sub_u32 s_sub_co_u32", "-", (of.S_SUB_U, 0)),
-        ("s_add_i32 s_add_co_i32 s_addk_i32 s_addk_co_i32", "-", (of.S_ADD_I, 0)),
-        ("s_sub_i32 s_sub_co_i32", "-", (of.S_SUB_I, 0)),
-        ("s_addc_u32 s_add_co_ci_u32", "-", (of.S_ADDC, 0)),
-        ("s_subb_u32 s_sub_co_ci_u32", "-", (of.S_SUBB, 0)),
-        ("s_mul_i32 s_mulk_i32", "-", (of.S_MUL, 0)),
-        ("s_mul_hi_u32", "-", (of.S_MUL_HI_U, 0)),
-        ("s_mul_hi_i32", "-", (of.S_MUL_HI_I, 0)),
-        ("s_min_i32", "-", (of.S_MIN_I, 0)),
-        ("s_max_i32", "-", (of.S_MAX_I, 0)),
-        ("s_min_u32", "-", (of.S_MIN_U, 0)),
-        ("s_max_u32", "-", (of.S_MAX_U, 0)),
-        ("s_sext_i32_i8", "-", (of.S_SEXT8, 0)),
-        ("s_sext_i32_i16", "-", (of.S_SEXT16, 0)),
-        *((f"s_lshl{n}_add_u32", "-", (of.S_LSHL_ADD, n)) for n in range(1, 5)),
-        *(
-            (f"s_cmp_{relation}_T s_cmpk_{relation}_T", kinds, (op, _RELATIONS[relation]))
-            for relation in ("eq", "lg", "gt", "ge", "lt", "le")
-            for kinds, op in (("i32", of.S_CMP_I32), ("u32 u64", of.S_CMP_U))
-        ),
-        ("s_add_nc_u64 s_add_u64", "-", (of.S_ADD64, 0)),
-        ("s_sub_nc_u64 s_sub_u64", "-", (of.S_SUB64, 0)),
-        ("s_pack_ll_b32_b16", "-", (of.S_PACK_LL, 0)),
-        ("s_pack_lh_b32_b16", "-", (of.S_PACK_LH, 0)),
-        ("s_pack_hh_b32_b16", "-", (of.S_PACK_HH, 0)),
-        ("s_abs_i32", "-", (of.S_ABS, 0)),
-    )
 )
 
 _BRANCHES = {
@@ -569,13 +518,8 @@ class _Maker:
 
     def _scalar(self, inst: Instruction) -> None:
         row = self._row
-        types = types_of(inst.name)
-        _require(types is not None)
-        assert types
-        result, kinds = types
-        op, extra = _SCALAR[inst.name]
-        _require(inst.name != "s_bfm_b64")
-        row[of.KIND], row[of.OP], row[of.TARGET] = of.SCALAR, op, extra
+        row[of.OP], result, kinds = scalar_operation(inst.name)
+        row[of.KIND] = of.SCALAR
         operands = [kind for kind in kinds if kind not in ("scc", "pc")]
         first = int(len(inst.operands) > len(operands))
         for number, kind in enumerate(operands):
@@ -606,7 +550,7 @@ class _Maker:
         assert match
         row, words = self._row, int(match[3]) // 32
         _require(words == self._machine.lanes // 32)
-        row[of.KIND], row[of.OP] = of.SAVES, _SCALAR[f"s_{match[1]}_b{match[3]}"][0]
+        row[of.KIND], row[of.OP] = of.SAVES, scalar_operation(f"s_{match[1]}_b{match[3]}")[0]
         row[of.TARGET] = match[2] == "saveexec"
         self._scalar_operand(0, inst.operands[1], f"u{match[3]}")
         row[of.OUT], row[of.WORDS] = self._scalar_target(inst.operands[0], words), words

@@ -3,9 +3,12 @@
 import random
 import re
 
+import numpy as np
 import pytest
 from emulated import (
+    EXECUTED,
     GENERATIONS,
+    ByClosures,
     compare_access,
     compare_instruction,
     depends_on_nan_bits,
@@ -22,6 +25,7 @@ from scalar_gpu.memory_generator import matrix_text, memory_candidates, memory_t
 from tables import each
 
 from mcage.errors import UserError
+from mcage.tracing.emulation.waves import Run
 
 
 def every_form(arch, seed=3):
@@ -47,6 +51,22 @@ def test_every_form(arch, step):
     found = [what for text in texts for what in compare_instruction(text, arch, rng)]
     assert not found, "\n".join(found[:5])
     assert len(texts) > 850 / step
+
+
+@pytest.mark.parametrize(
+    ("arch", "step"),
+    [("gfx90a", 10), *(pytest.param(arch, 1, marks=pytest.mark.slow) for arch in GENERATIONS)],
+)
+def test_the_interpreter_computes_what_closures_compute(arch, step):
+    """To the bit, those of NaNs among them, in all lanes."""
+    rng, texts = random.Random(9), list(every_form(arch))[::step]
+    EXECUTED.clear()
+    for text in texts:
+        waves = [random_wave(rng, arch, few=False) for _ in range(2)]
+        m, expected = (emulate(waves, [text], arch, how=how) for how in (Run, ByClosures))
+        for name in ("vector", "scalar", "scc", "active"):
+            assert np.array_equal(getattr(m, name), getattr(expected, name)), text
+    assert EXECUTED["interpreter"] > 0.3 * EXECUTED["all"]
 
 
 def test_destinations_that_are_sources():
