@@ -88,9 +88,9 @@ __kernel void scan(__global const int *x, __global int *y, int rounds) {
 
 ARGUMENTS = {
     "mandelbrot": (64, "steps=i32[16384] width=128 most=300"),
-    "gemm": (36, "a=f32[9216]~normal b=f32[9216]~normal c=f32[9216] n=96"),
+    "gemm": (144, "a=f32[36864]~normal b=f32[36864]~normal c=f32[36864] n=192"),
     "bodies": (8, "place=f32[8192]~normal force=f32[8192] n=512"),
-    "scan": (16, "x=i32[65536]~integers(0,9) y=i32[65536] rounds=16"),
+    "scan": (64, "x=i32[262144]~integers(0,9) y=i32[262144] rounds=16"),
 }
 """Work-groups of 256 work-items, and arguments."""
 

@@ -115,6 +115,33 @@ _behind = _operation(types.uint64, types.uint64, 1, _zeros("cttz"))
 _reversed = _operation(types.uint64, types.uint64, 1, lambda builder, of, x: builder.bitreverse(x))
 
 
+def _place_of_word(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+    return builder.bitcast(builder.gep(data, [arguments[1]]), ir.IntType(32).as_pointer())
+
+
+def _read_word(typing_context: Any, content: Any, first: Any) -> Any:
+    """Four bytes of an array of bytes as a number."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.load(_place_of_word(context, builder, signature, arguments), align=1)
+
+    return types.uint32(content, types.uint64), generate
+
+
+def _write_word(typing_context: Any, content: Any, first: Any, bits: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        place = _place_of_word(context, builder, signature, arguments)
+        builder.store(arguments[2], place, align=1)
+        return context.get_dummy_value()
+
+    return types.void(content, types.uint64, types.uint32), generate
+
+
+_word_at: Any = intrinsic(_read_word)
+_put_word: Any = intrinsic(_write_word)
+
+
 # Floats in a lane.
 
 _SIGN, _INFINITY, _QUIET, _NAN = U32(1 << 31), U32(0x7F800000), U32(0x400000), U32(0x7FC00000)
@@ -916,67 +943,66 @@ def _locate(row: Any, second: int, v: Any, address: Any, begin: Any, on: Any, at
     _, (valid, here, run_of), _, lay = memory
     base, size, stride, shift, lds_stride, lds_size, lds_of, private_size = lay
     low, high = address
-    space, bytes_of, offset = row[SPACE], row[SIZE] * row[WORDS], row[OFFSET] + second
-    aligned = min(row[SIZE], 4) - 1
-    offset += begin
-    for i in range(n):
-        if on[at + i]:
-            if space == LOCAL:
-                to = I64(U32(v[low + i] + U32(offset)))
-                if to > lds_size - bytes_of:
-                    return False
-                to += lds_of[wave] * lds_stride
-            elif space == PRIVATE:
+    space, bytes_of, offset = row[SPACE], row[SIZE] * row[WORDS], row[OFFSET] + second + begin
+    aligned, run, good = min(row[SIZE], 4) - 1, run_of[wave], True
+    most = (lds_size if space == LOCAL else private_size) - bytes_of
+    if space >= LOCAL:
+        own = lds_of[wave] * lds_stride
+        for i in range(n):
+            to = I64(U32(v[low + i] + U32(offset)))
+            if space == PRIVATE:
                 to = I64(I32(v[low + i])) + offset
-                if to < 0 or to > private_size - bytes_of:
-                    return False
-                to += (wave * I64(n) + I64(i)) * private_size
-            else:
-                to = I64(v[low + i])
-                if space == GLOBAL:
-                    to = I64(U64(v[low + i]) | U64(v[high + i]) << U64(32))
-                to += offset - base
-                if to < 0 or to > size - bytes_of:
-                    return False
-                first, last, run = to >> shift, (to + bytes_of - 1) >> shift, run_of[wave]
-                if not (valid[first] and valid[last] and here[run, first] and here[run, last]):
-                    return False
-                to += run * stride
-            if to & aligned:
-                return False
-            place[i] = to
-    return True
+                own = (wave * I64(n) + I64(i)) * private_size
+            fits = to >= 0 and to <= most and not (to + own) & aligned
+            good &= fits or not on[at + i]
+            place[i] = to + own if fits else 0
+        return good
+    most = size - bytes_of
+    for i in range(n):
+        to = I64(v[low + i])
+        if space == GLOBAL:
+            to = I64(_both(v[low + i], v[high + i]))
+        to += offset - base
+        fits = to >= 0 and to <= most and not to & aligned
+        to = to if fits else 0
+        first, last = to >> shift, (to + bytes_of - 1) >> shift
+        fits &= valid[first] and valid[last] and here[run, first] and here[run, last]
+        good &= fits or not on[at + i]
+        place[i] = to + run * stride
+    return good
 
 
 @compiled
-def _load(row: Any, content: Any, place: Any, on: Any, at: Any, out: Any, to: Any, n: Any) -> None:
+def _load(row: Any, content: Any, place: Any, out: Any, to: Any, n: Any) -> None:
+    """Load words, or parts of one, of all lanes; those that are off have a place, too."""
     size, words = row[SIZE], U64(row[WORDS])
     for word in range(words):
-        for i in range(n):
-            if on[at + i]:
-                first = U64(place[i]) + U64(4) * word
-                bits = U32(content[first])
+        first = to + word * U64(LANES)
+        if size == 4:
+            for i in range(n):
+                out[first + i] = _word_at(content, U64(place[i]) + U64(4) * word)
+        else:
+            for i in range(n):
+                bits = U32(content[U64(place[i])])
                 if size > 1:
-                    bits |= U32(content[first + U64(1)]) << U32(8)
-                if size > 2:
-                    bits |= U32(content[first + U64(2)]) << U32(16)
-                    bits |= U32(content[first + U64(3)]) << U32(24)
-                out[to + word * U64(LANES) + i] = bits
+                    bits |= U32(content[U64(place[i]) + U64(1)]) << U32(8)
+                out[first + i] = bits
 
 
 @compiled
 def _store(row: Any, content: Any, place: Any, on: Any, at: Any, v: Any, of: Any, n: Any) -> None:
+    """Store registers, or a part of one, of the lanes that are on."""
     size, words, half = row[SIZE], U64(row[WORDS]), U32(row[SHIFT_OUT])
     for word in range(words):
         for i in range(n):
             if on[at + i]:
-                first, bits = U64(place[i]) + U64(4) * word, v[of + word * n + i] >> half
-                content[first] = bits
-                if size > 1:
-                    content[first + U64(1)] = bits >> U32(8)
-                if size > 2:
-                    content[first + U64(2)] = bits >> U32(16)
-                    content[first + U64(3)] = bits >> U32(24)
+                first, bits = U64(place[i]) + U64(4) * word, U32(v[of + word * n + i] >> half)
+                if size == 4:
+                    _put_word(content, first, bits)
+                else:
+                    content[first] = bits
+                    if size > 1:
+                        content[first + U64(1)] = bits >> U32(8)
 
 
 (A_ADD, A_SUB, A_AND, A_OR, A_XOR, A_SWAP, A_MIN_I, A_MAX_I, A_MIN_U, A_MAX_U) = range(10)
@@ -989,9 +1015,7 @@ def _change(op: int, content: Any, place: Any, on: Any, at: Any, v: Any, of: Any
     for i in range(n):
         if on[at + i]:
             first, new = U64(place[i]), v[of + i]
-            old = U32(content[first]) | U32(content[first + U64(1)]) << U32(8)
-            old |= U32(content[first + U64(2)]) << U32(16)
-            old |= U32(content[first + U64(3)]) << U32(24)
+            old = _word_at(content, first)
             out[i] = old
             if op == A_ADD:
                 new = U32(old + new)
@@ -1011,10 +1035,7 @@ def _change(op: int, content: Any, place: Any, on: Any, at: Any, v: Any, of: Any
                 new = min(old, new)
             elif op == A_MAX_U:
                 new = max(old, new)
-            content[first] = new
-            content[first + U64(1)] = new >> U32(8)
-            content[first + U64(2)] = new >> U32(16)
-            content[first + U64(3)] = new >> U32(24)
+            _put_word(content, first, U32(new))
 
 
 @compiled
@@ -1049,9 +1070,7 @@ def _load_scalars(row: Any, scalars: Any, of_wave: Any, memory: Any, wave: int) 
     if not (valid[begin] and valid[end] and here[run, begin] and here[run, end]):
         return False
     for word in range(row[WORDS]):
-        byte = U64(at + run * stride + 4 * word)
-        bits = U32(content[byte]) | U32(content[byte + U64(1)]) << U32(8)
-        bits |= U32(content[byte + U64(2)]) << U32(16) | U32(content[byte + U64(3)]) << U32(24)
+        bits = _word_at(content, U64(at + run * stride + 4 * word))
         scalars[of_wave + U64(row[OUT] + word)] = bits
     return True
 
@@ -1369,7 +1388,7 @@ def advance(code: Any, state: Any, registers: Any, memory: Any, log: Any, contro
                             _change(op, content, places[0], active, at, v, of, out, n)
                         elif row[LOADS]:
                             to = U64(part * row[WORDS] * LANES)
-                            _load(row, content, places[part], active, at, out, to, n)
+                            _load(row, content, places[part], out, to, n)
                         else:
                             of = SOURCE + 2 * OF_SOURCE + part
                             of_data = first_word + U64(row[of + WHICH]) * n
