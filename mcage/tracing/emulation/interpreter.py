@@ -946,16 +946,20 @@ def _locate(row: Any, second: int, v: Any, address: Any, begin: Any, on: Any, at
     space, bytes_of, offset = row[SPACE], row[SIZE] * row[WORDS], row[OFFSET] + second + begin
     aligned, run, good = min(row[SIZE], 4) - 1, run_of[wave], True
     most = (lds_size if space == LOCAL else private_size) - bytes_of
-    if space >= LOCAL:
-        own = lds_of[wave] * lds_stride
+    if space == LOCAL:
+        group = lds_of[wave] * lds_stride
         for i in range(n):
             to = I64(U32(v[low + i] + U32(offset)))
-            if space == PRIVATE:
-                to = I64(I32(v[low + i])) + offset
-                own = (wave * I64(n) + I64(i)) * private_size
-            fits = to >= 0 and to <= most and not (to + own) & aligned
-            good &= fits or not on[at + i]
-            place[i] = to + own if fits else 0
+            fits = (to <= most) & ((to & aligned) == 0)
+            good &= fits | (not on[at + i])
+            place[i] = to + group if fits else 0
+        return good
+    if space == PRIVATE:
+        for i in range(n):
+            to, lane = I64(I32(v[low + i])) + offset, (wave * I64(n) + I64(i)) * private_size
+            fits = (to >= 0) & (to <= most) & (((to + lane) & aligned) == 0)
+            good &= fits | (not on[at + i])
+            place[i] = to + lane if fits else 0
         return good
     most = size - bytes_of
     for i in range(n):
@@ -963,11 +967,11 @@ def _locate(row: Any, second: int, v: Any, address: Any, begin: Any, on: Any, at
         if space == GLOBAL:
             to = I64(_both(v[low + i], v[high + i]))
         to += offset - base
-        fits = to >= 0 and to <= most and not to & aligned
+        fits = (to >= 0) & (to <= most) & ((to & aligned) == 0)
         to = to if fits else 0
-        first, last = to >> shift, (to + bytes_of - 1) >> shift
-        fits &= valid[first] and valid[last] and here[run, first] and here[run, last]
-        good &= fits or not on[at + i]
+        first, last = U64(to >> shift), U64((to + bytes_of - 1) >> shift)
+        fits &= valid[first] & valid[last] & here[run, first] & here[run, last]
+        good &= fits | (not on[at + i])
         place[i] = to + run * stride
     return good
 
@@ -1386,10 +1390,10 @@ def advance(code: Any, state: Any, registers: Any, memory: Any, log: Any, contro
                         if kind == CHANGE and op >= 0:
                             of = first_word + U64(row[SOURCE + 2 * OF_SOURCE + WHICH]) * n
                             _change(op, content, places[0], active, at, v, of, out, n)
-                        elif row[LOADS]:
+                        elif row[LOADS] and exec_mask:
                             to = U64(part * row[WORDS] * LANES)
                             _load(row, content, places[part], out, to, n)
-                        else:
+                        elif not row[LOADS]:
                             of = SOURCE + 2 * OF_SOURCE + part
                             of_data = first_word + U64(row[of + WHICH]) * n
                             _store(row, content, places[part], active, at, v, of_data, n)

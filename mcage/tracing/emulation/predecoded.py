@@ -70,12 +70,12 @@ class Rows:
     def __init__(self, places: Sequence[tuple[int, int]], base: int, machine: Machine) -> None:
         self.machine = machine
         self.rows = np.zeros((2 * len(places), of.COLUMNS), np.int64)
-        last = max((first + size for first, size in places), default=0)
-        self.row_of = np.full(last // 4 + 1, -1, np.int32)
-        for number, (first, size) in enumerate(places):
-            if not first % 4:
-                self.row_of[first // 4] = number
-                self.rows[number, [of.AT, of.AFTER]] = base + first, base + first + size
+        first, size = np.array(places, np.int64).reshape(-1, 2).T
+        self.row_of = np.full((first + size).max(initial=0) // 4 + 1, -1, np.int32)
+        aligned = np.flatnonzero(first % 4 == 0)
+        self.row_of[first[aligned] // 4] = aligned
+        self.rows[: len(places), of.AT] = base + first
+        self.rows[: len(places), of.AFTER] = base + first + size
         self.patterns = np.zeros((1, of.LANES), np.int8)
 
     def pattern(self, index: Array, there: Array) -> int:
@@ -105,7 +105,8 @@ class Rows:
             return False
         index = int(self.row_of[place // 4])
         row, second = self.rows[index], self.rows[index + len(self.rows) // 2]
-        row[of.AT + 2 :] = row[: of.AT] = second[:] = 0
+        second[:] = _EMPTY
+        row[: of.AT], row[of.AT + 2 :] = _EMPTY[: of.AT], _EMPTY[of.AT + 2 :]
         row[of.NUMBER], row[of.KIND] = number, of.CLOSED
         try:
             maker = _Maker(self, row, second)
@@ -193,19 +194,24 @@ def branch_number(name: str) -> int:
     return _BRANCHES[name]
 
 
+def _empty_row() -> Array:
+    row = np.zeros(of.COLUMNS, np.int64)
+    row[[of.MASK_OUT, of.MASK_IN, of.PATTERN]] = -1
+    row[[of.PARTS, of.PART, of.BITS_OUT]] = 1, _WORD, _WORD
+    for source in range(3):
+        row[of.SOURCE + source * of.OF_SOURCE + np.array([of.BITS, of.KEEPS])] = _WORD
+    return row
+
+
+_EMPTY = _empty_row()
+
+
 class _Maker:
     """Makes a row."""
 
     def __init__(self, rows: Rows, row: Array, second: Array) -> None:
         self._rows, self._machine = rows, rows.machine
         self._row, self._second = row, second
-        for each in (row, second):
-            each[[of.MASK_OUT, of.MASK_IN, of.PATTERN]] = -1
-            each[of.PARTS] = 1
-            each[[of.PART, of.BITS_OUT]] = _WORD
-            for source in range(3):
-                at = of.SOURCE + source * of.OF_SOURCE
-                each[[at + of.BITS, at + of.KEEPS]] = _WORD
 
     def make(self, parts: Sequence[Instruction]) -> None:
         """Fill in a row.

@@ -97,7 +97,10 @@ class Log:
         self.keep()
         last = np.stack([np.arange(self.waves, dtype=np.int32), self._first, self._count], axis=1)
         runs = np.concatenate([*self._all_runs, last[self._count > 0]])
-        return [expanded(of_wave[:, 1:]) for of_wave in self._by_wave(runs[:, 0], runs)]
+        wave = runs[:, 0]
+        steps = np.bincount(wave, runs[:, 2], self.waves).astype(np.int64)
+        codes = expanded(runs[np.argsort(wave, kind="stable"), 1:])
+        return np.split(codes, np.cumsum(steps)[:-1])
 
     def written(self) -> list[tuple[Array, Array]]:
         """Writes of each wave: their steps, registers and contents, int32[n, 3]; their masks."""
