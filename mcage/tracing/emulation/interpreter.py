@@ -869,7 +869,8 @@ def _typed_scalars(typing: Any, op: Any, a: Any, b: Any, scc: Any, bits: Any, ke
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         number, a, b, scc, bits, kept = arguments
         word = types.uint64
-        places = [cgutils.alloca_once_value(builder, value) for value in (a, scc)]
+        kept_place: Any = cgutils.alloca_once_value
+        places = [kept_place(builder, value) for value in (a, scc)]
         behind = builder.append_basic_block("behind")
         switch = builder.switch(number, behind)
         for case, (_, _, _, result, flag) in enumerate(SCALAR_OPERATIONS):
@@ -890,8 +891,8 @@ def _typed_scalars(typing: Any, op: Any, a: Any, b: Any, scc: Any, bits: Any, ke
         return context.make_tuple(builder, signature.return_type, pair)
 
     of_operands = [types.int64, *[types.uint64] * 5]
-    pair: Any = types.UniTuple(types.uint64, 2)
-    return pair(*of_operands), generate
+    pair: Any = types.UniTuple
+    return pair(types.uint64, 2)(*of_operands), generate
 
 
 _by_scalars: Any = intrinsic(_typed_scalars)
@@ -968,7 +969,7 @@ def _locate(row: Any, second: int, v: Any, address: Any, begin: Any, on: Any, at
             to = I64(_both(v[low + i], v[high + i]))
         to += offset - base
         fits = (to >= 0) & (to <= most) & ((to & aligned) == 0)
-        to = to if fits else 0
+        to = to if fits else I64(0)
         first, last = U64(to >> shift), U64((to + bytes_of - 1) >> shift)
         fits &= valid[first] & valid[last] & here[run, first] & here[run, last]
         good &= fits | (not on[at + i])
