@@ -1282,12 +1282,11 @@ def advance(code: Any, state: Any, registers: Any, memory: Any, log: Any, contro
                             high = low + n
                             if this[s + FROM] != AS_IT_IS:
                                 low = to + U64(2 * source * LANES)
-                                _fetch(this, s, 0, v, first_word, low, scalars, of_wave,
-                                       exec_mask, patterns, n)  # fmt: skip
                                 high = low + U64(LANES)
-                                if this[s + WIDE]:
-                                    _fetch(this, s, 1, v, first_word, high, scalars, of_wave,
-                                           exec_mask, patterns, n)  # fmt: skip
+                                for word in range(1 + this[s + WIDE]):
+                                    place_of = low + U64(word * LANES)
+                                    _fetch(this, I64(s), I64(word), v, first_word, place_of,
+                                           scalars, of_wave, exec_mask, patterns, n)  # fmt: skip
                             if source == 0:
                                 a, a1 = low, high
                             elif source == 1:
@@ -1365,8 +1364,8 @@ def advance(code: Any, state: Any, registers: Any, memory: Any, log: Any, contro
                     low = first_word + U64(row[SOURCE + WHICH]) * n
                     if row[SOURCE + FROM] != AS_IT_IS:
                         low = room
-                        _fetch(row, SOURCE, 0, v, first_word, low, scalars, of_wave, exec_mask,
-                               patterns, n)  # fmt: skip
+                        _fetch(row, I64(SOURCE), I64(0), v, first_word, low, scalars, of_wave,
+                               exec_mask, patterns, n)  # fmt: skip
                     begin = I64(0)
                     if row[SOURCE + OF_SOURCE + FROM] == OF_SCALARS:
                         begin = I64(_scalar_operand(row, SOURCE + OF_SOURCE, scalars, of_wave))

@@ -371,7 +371,9 @@ class Budget:
 
     def __init__(self, most: int, say: Say | None = None) -> None:
         self.left = self.most = most
-        self._say, self._last_line = say, time.monotonic()
+        self._say = say
+        self._last_line: float | None = None
+        """The clock begins with the first use: what comes before may be compiled code."""
 
     def use(self, count: int) -> None:
         """Use some up.
@@ -393,9 +395,11 @@ class Budget:
 
     def say(self, line: str) -> None:
         """Say how far the run is, unless something has just been said."""
-        if self._say and time.monotonic() - self._last_line >= _SECONDS_BETWEEN_LINES:
-            self._last_line = time.monotonic()
+        now = time.monotonic()
+        if self._say and now - (self._last_line or now) >= _SECONDS_BETWEEN_LINES:
+            self._last_line = now
             self._say(line)
+        self._last_line = self._last_line or now
 
 
 class Run:
