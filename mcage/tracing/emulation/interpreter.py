@@ -615,7 +615,7 @@ def _mask_of(flags: Any, n: Any) -> Any:
 
 
 @compiled
-def _fetch(row: Any, at: int, word: int, v: Any, first_word: Any, to: Any, scalars: Any,
+def _fetch(row: Any, at: Any, word: Any, v: Any, first_word: Any, to: Any, scalars: Any,
            of_wave: Any, exec_mask: Any, patterns: Any, n: Any) -> None:  # fmt: skip
     """Put a word of an operand, with its modifiers, into a place of v, lane by lane."""
     where, which = row[at + FROM], row[at + WHICH]
