@@ -208,7 +208,8 @@ def fma64(a: Array, b: Array, c: Array) -> Array:
     for place in zip(*np.nonzero(far), strict=True):
         fused[place] = _exact_fma(a[place], b[place], c[place])
     plain = ~finite | (~far & ((fused == 0) | ~np.isfinite(fused)))
-    return np.where(plain, product + c, fused)
+    swallowed = np.isinf(c) & np.isfinite(a) & np.isfinite(b)  # also a product beyond all numbers
+    return np.where(plain, np.where(swallowed, c, product + c), fused)
 
 
 def _exact_fma(a: float, b: float, c: float, power: int = 0) -> float:
@@ -487,6 +488,12 @@ def to_integer(x: Array, kind: str) -> Array:
     info = np.iinfo(WORD[kind])
     wide = np.nan_to_num(np.trunc(x.astype(_F64)), nan=0.0, posinf=1e30, neginf=-1e30)
     return np.clip(wide, info.min, info.max).astype(_I64).astype(WORD[kind])
+
+
+def from_half(x: Array) -> Array:
+    """A float16 as float32; a NaN becomes quiet."""
+    wide = x.astype(_F32)
+    return _quieted(wide, wide)
 
 
 def to_half(x: Array) -> Array:
@@ -882,12 +889,13 @@ _define("ffbl_b32 ctz_i32_b32", "i32 u32", trailing_zeros)
 _define("ffbh_i32 cls_i32", "i32 u32", sign_bits)
 
 for _name in (
-    *("f16_i16", "f16_u16", "f32_i32", "f32_u32", "f64_i32", "f64_u32", "f32_f16", "f32_f64"),
+    *("f16_i16", "f16_u16", "f32_i32", "f32_u32", "f64_i32", "f64_u32", "f32_f64"),
     *("f64_f32", "u32_u16", "i32_i16"),
 ):
     _to, _of = _name.split("_")
     _define(f"cvt_{_name}", f"{_to} {_of}", _cast(_to))
 _define("cvt_f16_f32", "f16 f32", to_half)
+_define("cvt_f32_f16", "f32 f16", from_half)
 for _to, _kinds in (("i32", "f32 f64"), ("u32", "f32 f64"), ("i16", "f16"), ("u16", "f16")):
     _define(f"cvt_{_to}_T", f"{_to} T", lambda x, to=_to: to_integer(x, to), _kinds)
 _define(

@@ -92,6 +92,24 @@ def test_divisions_at_the_ends_of_the_range():
     assert not differences(m, [wave])
 
 
+@each(
+    ("text", "words", "result"),
+    [
+        ("v_fma_f64 v[0:1], v[2:3], v[4:5], v[6:7]",  # -(2 ** 1100) and an infinity
+         {3: 0x65700000, 5: 0xDF300000, 7: 0x7FF00000}, {0: 0, 1: 0x7FF00000}),
+        ("v_cvt_f32_f16_e32 v0, v2", {2: 0x7C4B}, {0: 0x7FC96000}),  # a signalling NaN
+    ],
+)  # fmt: skip
+def test_infinite_sums_and_signals(text, words, result):
+    """IEEE 754-2008: no product of numbers is infinite before it is rounded; NaNs become quiet."""
+    wave = random_wave(random.Random(3), "gfx90a", few=False)
+    for register in range(2, 8):
+        wave.v[register] = [words.get(register, 0)] * 64
+    wave.exec = (1 << 64) - 1
+    m = emulate([wave], [text], "gfx90a")
+    assert all((m.vector[register] == bits).all() for register, bits in result.items())
+
+
 @pytest.mark.parametrize("arch", GENERATIONS)
 def test_all_lanes(arch):
     rng = random.Random(2)
