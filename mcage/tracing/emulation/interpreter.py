@@ -310,7 +310,8 @@ _f, _b = _as_f32, _as_u32
 WORD_OPERATIONS: tuple[tuple[str, str, Callable[..., Any]], ...] = (
     ("v_mov_T v_accvgpr_read_T v_accvgpr_write_T", "b32 b16", lambda x, y, z, w: x),
     ("v_accvgpr_read v_accvgpr_write v_accvgpr_mov_b32", "-", lambda x, y, z, w: x),
-    ("v_cvt_f32_f16 v_cvt_f16_f32 v_cvt_u32_u16 v_cvt_i32_i16", "-", lambda x, y, z, w: x),
+    ("v_cvt_f16_f32 v_cvt_u32_u16 v_cvt_i32_i16", "-", lambda x, y, z, w: x),
+    ("v_cvt_f32_f16", "-", lambda x, y, z, w: x | _QUIET if _is_nan(x) else x),
     ("v_add_T v_add_nc_T", "u32 i32 u16 i16", lambda x, y, z, w: x + y),
     ("v_sub_T v_sub_nc_T", "u32 i32 u16 i16", lambda x, y, z, w: x - y),
     ("v_subrev_T v_subrev_nc_T", "u32 i32 u16 i16", lambda x, y, z, w: y - x),
