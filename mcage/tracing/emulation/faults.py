@@ -415,8 +415,13 @@ class FaultyRun(Run):
     @override
     def _turn(self, place: int) -> None:
         self._steps_left = 0
-        with suppress(_RegroupError):
-            super()._turn(place)
+        numbers = np.flatnonzero(self._chosen)
+        due = numbers[self._next[numbers] <= self.steps[numbers]]
+        if self.interprets and len(due):
+            self._happen(due)
+        else:
+            with suppress(_RegroupError):
+                super()._turn(place)
         if self.machine.has_ended:
             self._give_up()
 
