@@ -239,7 +239,7 @@ def test_no_file_is_too_small_for_a_story():
 
 
 MOST_IMPORTS = 0.0775
-MOST_CODE, MOST_MODULES, MOST_OF_TESTS = 58_700, 273, 42_200
+MOST_CODE, MOST_MODULES, MOST_OF_TESTS = 58_200, 272, 41_700
 """Lines of code, modules, and lines of tests: who raises them says in the changelog for what."""
 
 
