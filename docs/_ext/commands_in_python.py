@@ -49,6 +49,7 @@ OTHER_NAMES = {
         "--where": "results.sel",
         "--compare": "results.mcage.paired",
         "--causes": "results.mcage.causes",
+        "--by": "results.mcage.flips_by",
         "--rate-at": "results.mcage.rate_at",
         "--figure": "results.mcage.plot_survival",
         **dict.fromkeys(("--fit", "--slices-per-chip", "--spare-slices"), "mcage.stats.survival"),

@@ -167,6 +167,22 @@ class Analysis:
         names = names_for([grids.header_of(self._results)], labels or {})
         return latex_of(renamed_in(self._table(table), names))
 
+    def flips_by(self, what: str) -> pd.DataFrame:
+        """What becomes of flips by what they have hit: the table of `mcage show --by`.
+
+        Parameters
+        ----------
+        what : str
+            ``instruction``, ``register``, ``bit`` or ``lane``.
+
+        Raises
+        ------
+        UserError
+            The results are none of flips, or there is nothing of that name.
+        """
+        shown = presentation_of(grids.header_of(self._results))
+        return table_frame(shown.table_by(shown.summarize_by(self._results, what), what))
+
     def _table(self, number: int) -> ResultTable:
         """One of the tables of the study."""
         results = grids.with_lives(self._results)

@@ -19,7 +19,7 @@ from mcage.files.inputs import UnreadableFileError
 from mcage.plain_text import shown, visible
 
 if TYPE_CHECKING:
-    from mcage.report.presentation import Summary
+    from mcage.report.presentation import Presentation, Summary
     from mcage.report.tables import ResultTable
     from mcage.results.header import Header
 
@@ -208,7 +208,7 @@ def show(
             )
         _show_comparison(files[0], which.compare, names, form)
     elif which.chosen:
-        summarize, table_of = _other_table(which)
+        summarize, table_of = _other_table(which, presentation_of(headers[files[0]]))
         of_files = {path: summarized(path, summarize, where) for path in files}
         _show_lines(of_files, table_of, form, names)
     else:
@@ -274,15 +274,13 @@ def _check_studies(headers: Mapping[Path, "Header"], options: Sequence[str]) -> 
 
 
 def _other_table(
-    which: TableOptions,
+    which: TableOptions, shown: "Presentation"
 ) -> tuple[Callable[..., Sequence["Summary"]], Callable[..., "ResultTable"]]:
     """Functions that summarize a file, and that make its table."""
     from mcage.studies.sweep import tables
 
     if which.by:
-        from mcage.studies.inject.presentation import summarize_by, table_by
-
-        return partial(summarize_by, by=which.by), partial(table_by, by=which.by)
+        return partial(shown.summarize_by, by=which.by), partial(shown.table_by, by=which.by)
     if which.causes:
         return tables.summarize_causes, tables.table_of_causes
     if which.fit:

@@ -228,6 +228,20 @@ class Presentation:
         ]
         return columns_of_cases(self.axes, summaries, counts)
 
+    def summarize_by(self, results: xr.Dataset, by: str) -> list[Summary]:
+        """Summaries of each case by what its instances have hit, where a study says that.
+
+        Raises
+        ------
+        UserError
+            It does not.
+        """
+        raise UserError(f"by {by}: only flips hit something; mcage inject makes them")
+
+    def table_by(self, summaries: Sequence[Summary], by: str) -> ResultTable:
+        """Table of the result of `summarize_by`."""
+        raise NotImplementedError
+
     def figures(self, header: Header, results: xr.Dataset) -> "Iterator[Plot | AbsentFigure]":
         """The figures of a results file, one by one; by default the distribution of each variable.
 

@@ -8,6 +8,8 @@ from amd_tools import needs_clang
 from command_line import from_json
 from faulty_oracle import BLEND, BLEND_ARGUMENTS
 
+import mcage
+from mcage.errors import UserError
 from mcage.protection.codes import secded
 from mcage.results.reader import open_results
 from mcage.soft_errors.rates import constants, soft_errors, upsets
@@ -124,6 +126,12 @@ def test_flips_by_what_they_hit(command, folder, refusal):
             assert len({place[by] for place in places}) == len(places)
         assert (case["injected"] is None) == (weight == "instruction")
     assert case["population"] == "results of instructions"
+    with open_results(folder / "instruction.h5") as results:
+        frame = mcage.open_results(folder / "instruction.h5").mcage.flips_by("lane")
+        assert frame["flips"].sum() == 60
+        assert set(frame["lane"]) == set(results["flip_lane"].values[0].tolist())
+        with pytest.raises(UserError, match="by moment: no flips are counted by that"):
+            mcage.open_results(folder / "instruction.h5").mcage.flips_by("moment")
     out = command("show", "instruction.h5", "--by", "instruction", "--wide")[1]
     assert "0x" in out
     assert "v_" in out

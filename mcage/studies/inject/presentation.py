@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
+from typing_extensions import override
 
 from mcage.errors import UserError
 from mcage.report.cases import cases_in, points_of
@@ -97,6 +98,82 @@ class InjectPresentation(Presentation):
         draw = figures.of_flips if "flip_bit" in results else figures.of_slices
         return draw(results)
 
+    @override
+    def summarize_by(self, results: xr.Dataset, by: str) -> list[Summary]:
+        """Outcomes of the flips of each case by what they have hit.
+
+        Parameters
+        ----------
+        results : xarray.Dataset
+            Of flips.
+        by : str
+            One of `BY`, the endings of variables.
+
+        Returns
+        -------
+        list of Summary
+            Of each case: ``hit``, a summary for each place with its number (of an instruction also
+            its line), the flips there and their shares, at the last age.
+
+        Raises
+        ------
+        UserError
+            The file has no flips, or does not say what they have hit.
+        """
+        if by not in BY or f"flip_{by}" not in results:
+            raise UserError(
+                f"by {by}: no flips are counted by that; those of injections without --fault are "
+                f"by {', '.join(BY)}"
+            )
+        lines = results["instruction"].values if by == "instruction" else None
+        summaries = []
+        for point, of in zip(points_of(results), cases_in(results), strict=True):
+            fate = of["fate"].transpose("instance", "age").values[:, -1]
+            hit, counted = of[f"flip_{by}"].values, ~np.isin(fate, NOT_RUN)
+            places = []
+            for number in np.unique(hit[counted]).tolist():
+                fates = fate[counted & (hit == number)]
+                places.append(
+                    Summary(
+                        {by: number if lines is None else str(lines[number]), "flips": len(fates)}
+                        | {
+                            key: proportion(int(np.isin(fates, of_key).sum()), len(fates))
+                            for key, of_key in _OUTCOMES.items()
+                        }
+                    )
+                )
+            summaries.append(Summary(point | {"hit": places}))
+        return summaries
+
+    @override
+    def table_by(self, summaries: Sequence[Summary], by: str) -> ResultTable:
+        """Table with a line for each case and what was hit, of the result of `summarize_by`."""
+        lines = [{**row, **place} for row in summaries for place in row.hit]
+        for line in lines:
+            del line["hit"]
+        return ResultTable(
+            title=f"Flips by {by}",
+            caption=f"{_COMMON}Instructions: those that have left the value that was hit. Wilson's "
+            "95 % intervals.",
+            columns=(
+                *columns_of_cases([axis for axis in AXES if axis.name in lines[0]], lines),
+                column(lines, by, by, primary=True),
+                column(lines, "flips", "flips", "{:,}".format, primary=True),
+                *(
+                    column(
+                        lines,
+                        key,
+                        f"{heading}\n[%]",
+                        lambda share: with_bounds(share, 100.0),
+                        primary=key != "sdc_beyond",
+                    )
+                    for key, heading in zip(
+                        _OUTCOMES, ("masked", "SDC", "beyond", "DUE"), strict=True
+                    )
+                ),
+            ),
+        )
+
     def assumptions(self, header: Header, results: xr.Dataset) -> Assumptions:
         """Assumptions."""
         spec = asked(header.spec_toml)
@@ -169,81 +246,7 @@ _CAPTIONS = {
 }
 
 
-# Flips by what they have hit.
-
 BY = ("instruction", "register", "bit", "lane")
-"""What flips can be counted by, as variables of files are named after them."""
-
-
-def summarize_by(results: xr.Dataset, by: str) -> list[Summary]:
-    """Outcomes of the flips of each case by what they have hit.
-
-    Parameters
-    ----------
-    results : xarray.Dataset
-        Of flips.
-    by : str
-        One of `BY`.
-
-    Returns
-    -------
-    list of Summary
-        Of each case: ``hit``, a summary for each place with its number (of an instruction also
-        its line), the flips there and their shares, at the last age.
-
-    Raises
-    ------
-    UserError
-        The file has no flips, or does not say what they have hit.
-    """
-    if f"flip_{by}" not in results:
-        raise UserError(f"--by {by}: has no flips by {by}; flips are injections without --fault")
-    lines = results["instruction"].values if by == "instruction" else None
-    summaries = []
-    for point, of in zip(points_of(results), cases_in(results), strict=True):
-        fate = of["fate"].transpose("instance", "age").values[:, -1]
-        hit, counted = of[f"flip_{by}"].values, ~np.isin(fate, NOT_RUN)
-        places = []
-        for number in np.unique(hit[counted]).tolist():
-            fates = fate[counted & (hit == number)]
-            places.append(
-                Summary(
-                    {by: number if lines is None else str(lines[number]), "flips": len(fates)}
-                    | {
-                        key: proportion(int(np.isin(fates, of_key).sum()), len(fates))
-                        for key, of_key in _OUTCOMES.items()
-                    }
-                )
-            )
-        summaries.append(Summary(point | {"hit": places}))
-    return summaries
-
+"""What flips can be counted by; variables of files are named after it."""
 
 _OUTCOMES = {"masked": (Fate.MASKED,), "sdc": SILENT, "sdc_beyond": (Fate.SDC,), "due": DETECTED}
-
-
-def table_by(summaries: Sequence[Summary], by: str) -> ResultTable:
-    """Table with a line for each case and what was hit, of the result of `summarize_by`."""
-    lines = [{**row, **place} for row in summaries for place in row.hit]
-    for line in lines:
-        del line["hit"]
-    return ResultTable(
-        title=f"Flips by {by}",
-        caption=f"{_COMMON}Instructions: those that have left the value that was hit. Wilson's "
-        "95 % intervals.",
-        columns=(
-            *columns_of_cases([axis for axis in AXES if axis.name in lines[0]], lines),
-            column(lines, by, by, primary=True),
-            column(lines, "flips", "flips", "{:,}".format, primary=True),
-            *(
-                column(
-                    lines,
-                    key,
-                    f"{heading}\n[%]",
-                    lambda share: with_bounds(share, 100.0),
-                    primary=key != "sdc_beyond",
-                )
-                for key, heading in zip(_OUTCOMES, ("masked", "SDC", "beyond", "DUE"), strict=True)
-            ),
-        ),
-    )

@@ -378,7 +378,7 @@ class InjectSpec(SweepSpec):
         inject = fields.get("inject")
         if isinstance(inject, Mapping) and "instances" not in fields:
             for key, chosen in (("stuck_cells", ChosenCells), ("at", ChosenPlaces)):
-                if isinstance(name := inject.get(key), str):
+                if isinstance(name := inject.get(key), str) and name:
                     fields = fields | {"instances": chosen(name).instances}
         program = fields.get("program")
         workload = fields.get("workload", {})
