@@ -167,7 +167,7 @@ class Analysis:
         names = names_for([grids.header_of(self._results)], labels or {})
         return latex_of(renamed_in(self._table(table), names))
 
-    def flips_by(self, what: str) -> pd.DataFrame:
+    def flips_by(self, what: str = "instruction") -> pd.DataFrame:
         """What becomes of flips by what they have hit: the table of `mcage show --by`.
 
         Parameters
