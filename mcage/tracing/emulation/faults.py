@@ -364,7 +364,8 @@ class FaultyRun(Run):
             self._plan(wave)
         self._steps_left = 0
         self._registers = registers
-        self.interprets = registers is None
+        # Work-groups of whole runs may race, and who comes first is up to the closures.
+        self.interprets = registers is None and bool((machine.copies.group_of_run >= 0).all())
         nothing = np.zeros(machine.waves, np.bool_)
         super().__init__(
             machine, program, group_of_wave, nothing, Contents(machine.lanes), Budget(0)
