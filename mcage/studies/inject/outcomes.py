@@ -341,6 +341,17 @@ def _times(key: str, name: str, variable: str, heading: str) -> Measure:
     )
 
 
+SHARES = (
+    ("masked", "masked", (Fate.MASKED,), "masked", False, False),
+    ("sdc", "silently wrong", SILENT, "SDC", True, True),
+    ("sdc_beyond", "wrong beyond the tolerance", (Fate.SDC,), "beyond", False, True),
+    ("due", "detected", DETECTED, "DUE", True, True),
+    ("address", "detected by an address", (Fate.ADDRESS,), "address", False, False),
+    ("limit", "detected by the limit", (Fate.LIMIT,), "limit", False, False),
+    ("code", "detected by a code", (Fate.CODE,), "code", False, False),
+)
+"""Shares of fates: key, name, fates, heading, whether narrow tables have it, and may stop."""
+
 MEASURES = (
     _share(
         "silent_until",
@@ -372,15 +383,7 @@ MEASURES = (
     ),
     *(
         _share(key, name, ("fate",), _fate(*fates), heading, primary=primary, stops=stops)
-        for key, name, fates, heading, primary, stops in (
-            ("masked", "masked", (Fate.MASKED,), "masked", False, False),
-            ("sdc", "silently wrong", SILENT, "SDC", True, True),
-            ("sdc_beyond", "wrong beyond the tolerance", (Fate.SDC,), "beyond", False, True),
-            ("due", "detected", DETECTED, "DUE", True, True),
-            ("address", "detected by an address", (Fate.ADDRESS,), "address", False, False),
-            ("limit", "detected by the limit", (Fate.LIMIT,), "limit", False, False),
-            ("code", "detected by a code", (Fate.CODE,), "code", False, False),
-        )
+        for key, name, fates, heading, primary, stops in SHARES
     ),
     Measure(
         "needed",

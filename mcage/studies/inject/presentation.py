@@ -18,14 +18,12 @@ from mcage.stats.estimates import proportion, with_bounds
 from mcage.studies.inject.outcomes import (
     BITS,
     CELLS,
-    DETECTED,
     LANES,
     NOT_RUN,
     PLACES,
     RESULTS,
-    SILENT,
+    SHARES,
     SLICES,
-    Fate,
     asked,
     population,
 )
@@ -138,7 +136,7 @@ class InjectPresentation(Presentation):
                         {by: number if lines is None else str(lines[number]), "flips": len(fates)}
                         | {
                             key: proportion(int(np.isin(fates, of_key).sum()), len(fates))
-                            for key, of_key in _OUTCOMES.items()
+                            for key, _, of_key, *_ in _OF_PLACES
                         }
                     )
                 )
@@ -167,9 +165,7 @@ class InjectPresentation(Presentation):
                         lambda share: with_bounds(share, 100.0),
                         primary=key != "sdc_beyond",
                     )
-                    for key, heading in zip(
-                        _OUTCOMES, ("masked", "SDC", "beyond", "DUE"), strict=True
-                    )
+                    for key, _, _, heading, *_ in _OF_PLACES
                 ),
             ),
         )
@@ -249,4 +245,5 @@ _CAPTIONS = {
 BY = ("instruction", "register", "bit", "lane")
 """What flips can be counted by; variables of files are named after it."""
 
-_OUTCOMES = {"masked": (Fate.MASKED,), "sdc": SILENT, "sdc_beyond": (Fate.SDC,), "due": DETECTED}
+_OF_PLACES = SHARES[:4]
+"""Shares of what has hit one place; those of ways of detection would hold a few flips each."""
